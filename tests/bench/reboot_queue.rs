@@ -11,12 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use harness::http;
-use harness::kubernetes::ApiServer;
-use harness::kubernetes::objects::{self, Pod};
-use harness::kubernetes::resource::NODES;
 use os_upgrade_platform::managed_nats::{self, ManagedNats};
 use os_upgrade_platform::nats_server;
 use os_upgrade_protocol::{Action, HostName};
+use os_upgrade_test_kubernetes::resource::NODES;
+use os_upgrade_test_kubernetes::{ApiServer, Pod, boot_id};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
@@ -165,7 +164,7 @@ impl Machines for Cluster {
 
     fn reboot(&self, host: &HostName) {
         self.server.edit(NODES, "", host.as_str(), |node| {
-            node["status"]["nodeInfo"]["bootID"] = json!(objects::boot_id());
+            node["status"]["nodeInfo"]["bootID"] = json!(boot_id());
         });
     }
 }

@@ -17,7 +17,6 @@ pub mod floods;
 pub mod host;
 pub mod http;
 pub mod identity_provider;
-pub mod kubernetes;
 pub mod library_host;
 pub mod lock_server;
 pub mod losses;

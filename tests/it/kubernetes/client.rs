@@ -3,9 +3,6 @@
 use std::pin::pin;
 
 use futures::TryStreamExt as _;
-use harness::kubernetes::objects::Pod as NewPod;
-use harness::kubernetes::resource::PODS;
-use harness::kubernetes::{ApiServer, Fault};
 use harness::wait::eventually;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};
@@ -15,6 +12,8 @@ use kube::api::{
 };
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, Error};
+use os_upgrade_test_kubernetes::resource::{BUDGETS, PODS};
+use os_upgrade_test_kubernetes::{ApiServer, Fault, Pod as NewPod};
 use serde_json::{Value, json};
 
 /// A server with a node `n` and a pod `p` on it, and a client that repeats nothing by itself.
@@ -111,7 +110,7 @@ async fn client_evicts_and_tells_refusals_apart() {
     assert_eq!(status.code, 429);
     assert!(status.details.is_none_or(|details| details.causes.is_empty()));
 
-    server.edit(harness::kubernetes::resource::BUDGETS, "default", "a", |budget| {
+    server.edit(BUDGETS, "default", "a", |budget| {
         budget["spec"]["minAvailable"] = json!(0);
         budget["metadata"]["generation"] = json!(2);
     });

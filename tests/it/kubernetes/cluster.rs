@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use harness::kubernetes::ApiServer;
 use harness::wait::eventually;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use os_upgrade_test_kubernetes::ApiServer;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use chrono::Utc;
-use harness::kubernetes::Fault;
-use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::{BUDGETS, NODES, PODS};
 use harness::wait::{PATIENCE, eventually};
 use os_upgrade_adapters::cluster::{self, ClusterConfig};
 use os_upgrade_adapters::kubernetes::drain::Pace;
 use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_kernel::{NodeOutcome, PodObstacle};
 use os_upgrade_shell::fleet_lock::RetryAfter;
+use os_upgrade_test_kubernetes::resource::{BUDGETS, NODES, PODS};
+use os_upgrade_test_kubernetes::{Fault, Pod};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

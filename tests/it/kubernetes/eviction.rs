@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use futures::future::join_all;
-use harness::kubernetes::resource::BUDGETS;
 use harness::wait::eventually;
+use os_upgrade_test_kubernetes::resource::BUDGETS;
 use serde_json::{Value, json};
 
 use super::api::{Answer, MERGE};

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::DateTime;
-use harness::kubernetes::Fault;
-use harness::kubernetes::resource::NODES;
 use os_upgrade_adapters::Adapters;
 use os_upgrade_adapters::cluster;
 use os_upgrade_adapters::kubernetes::client::Access;
@@ -16,6 +14,8 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::HostName;
 use os_upgrade_settings::NodeFrom;
 use os_upgrade_shell::fleet_lock::RetryAfter;
+use os_upgrade_test_kubernetes::Fault;
+use os_upgrade_test_kubernetes::resource::NODES;
 use serde_json::{Value, json};
 
 use super::adapter::{

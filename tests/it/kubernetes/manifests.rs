@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use harness::docker::repository;
-use harness::kubernetes::ApiServer;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -15,6 +14,7 @@ use os_upgrade_adapters::kubernetes::client::{Access, Client};
 use os_upgrade_adapters::kubernetes::node;
 use os_upgrade_adapters::kubernetes::rights::{RIGHTS, Right};
 use os_upgrade_settings as settings;
+use os_upgrade_test_kubernetes::ApiServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,10 +1,10 @@
 //! Events of Kubernetes about nodes.
 
-use harness::kubernetes::resource::EVENTS;
 use harness::wait::{PATIENCE, eventually};
 use os_upgrade_adapters::kubernetes::mark::ANNOTATION;
 use os_upgrade_adapters::kubernetes::rights::{CREATE_EVENT, RIGHTS, Right};
 use os_upgrade_kernel::{NodeOrder, NodeOutcome};
+use os_upgrade_test_kubernetes::resource::{BUDGETS, EVENTS};
 use serde_json::Value;
 
 use super::adapter::{
@@ -48,7 +48,7 @@ async fn node_has_an_event_for_each_step_once() {
     let mark = node["metadata"]["annotations"][ANNOTATION].as_str().unwrap();
     assert!(mark.contains("since") && mark.contains("drained in run"), "{mark}");
 
-    cluster.server.remove(harness::kubernetes::resource::BUDGETS, "default", "web-budget");
+    cluster.server.remove(BUDGETS, "default", "web-budget");
     assert!(is_drained(&drain_on(&adapter, PATIENCE).await));
     // What is looked at again, here by an instance that knows nothing, is not told again.
     assert!(is_drained(&carry_out(&cluster.adapter(), evict(true)).await));

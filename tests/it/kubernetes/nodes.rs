@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use harness::kubernetes::resource::NODES;
-use harness::kubernetes::{ApiServer, Fault};
 use harness::wait::eventually;
 use os_upgrade_adapters::kubernetes::client::{Access, BuildError, Client};
 use os_upgrade_adapters::kubernetes::error::Error;
@@ -13,6 +11,8 @@ use os_upgrade_adapters::kubernetes::mark::{
 use os_upgrade_adapters::kubernetes::node::{self, Readiness, Sent};
 use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit};
 use os_upgrade_adapters::kubernetes::rights::{GET_NODE, PATCH_NODE};
+use os_upgrade_test_kubernetes::resource::NODES;
+use os_upgrade_test_kubernetes::{ApiServer, Fault};
 use os_upgrade_test_site::authority::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -1,11 +1,11 @@
 //! Pods that nothing brings back, and pods that are never evicted.
 
-use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::PODS;
 use harness::wait::PATIENCE;
 use os_upgrade_adapters::cluster::NamedPod;
 use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_kernel::{NodeOutcome, PodObstacle};
+use os_upgrade_test_kubernetes::Pod;
+use os_upgrade_test_kubernetes::resource::PODS;
 use serde_json::json;
 
 use super::adapter::{Cluster, NODE, carry_out, check, drain_on, evict, is_drained, left, names, selector};

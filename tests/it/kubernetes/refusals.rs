@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use harness::kubernetes::Fault;
 use harness::wait::eventually;
+use os_upgrade_test_kubernetes::Fault;
 
 use super::api::{JSON_PATCH, MERGE};
 use super::cluster::{Cluster, eviction};

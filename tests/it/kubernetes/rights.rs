@@ -1,15 +1,13 @@
 //! The rights of the adapter: those that it uses, and what is said where one of them is missing.
 
-use harness::kubernetes::Fault;
-use harness::kubernetes::access::Rules;
-use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::BUDGETS;
 use harness::wait::{PATIENCE, eventually};
 use os_upgrade_adapters::kubernetes::rights::{
     CREATE_EVENT, DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_PODS, PATCH_NODE,
     RIGHTS, Right,
 };
 use os_upgrade_kernel::{NodeOrder, NodeOutcome, PodObstacle};
+use os_upgrade_test_kubernetes::resource::BUDGETS;
+use os_upgrade_test_kubernetes::{Fault, Pod, Rules};
 use serde_json::json;
 
 use super::adapter::{

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use harness::kubernetes::access::{Call, Rules};
-use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::{BUDGETS, LEASES, NODES, PODS};
-use harness::kubernetes::{ApiServer, Fault};
 use harness::wait::eventually;
+use os_upgrade_test_kubernetes::resource::{BUDGETS, LEASES, NODES, PODS};
+use os_upgrade_test_kubernetes::{ApiServer, Call, Fault, Pod, Rules};
 use serde_json::{Value, json};
 
 use super::api::{Api, MERGE};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use harness::kubernetes::ApiServer;
 use harness::wait::PATIENCE;
+use os_upgrade_test_kubernetes::ApiServer;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;

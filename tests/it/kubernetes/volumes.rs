@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::NODES;
 use harness::wait::{PATIENCE, eventually};
 use os_upgrade_kernel::{NodeOutcome, Volumes};
+use os_upgrade_test_kubernetes::Pod;
+use os_upgrade_test_kubernetes::resource::NODES;
 use serde_json::json;
 
 use super::adapter::{Cluster, NODE, carry_out, check, drain, evict, is_drained};

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 
 use async_nats::jetstream::{self, stream};
 use futures::StreamExt as _;
-use harness::kubernetes::ApiServer;
-use harness::kubernetes::access::Rules;
 use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
 use harness::site::Site;
 use harness::wait::eventually;
 use os_upgrade_protocol::subject;
+use os_upgrade_test_kubernetes::{ApiServer, Rules};
 use serde_json::{Value, json};
 
 /// Every check by its name: verdict and finding. Checks with a problem must have advice.

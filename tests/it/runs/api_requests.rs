@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use harness::kubernetes::access::Call;
 use harness::wait::eventually;
+use os_upgrade_test_kubernetes::Call;
 
 use super::drain::Hall;
 

@@ -3,11 +3,10 @@
 use std::fs;
 
 use harness::host::Host;
-use harness::kubernetes::ApiServer;
-use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::{NODES, PODS};
 use harness::site::Site;
 use harness::wait::eventually;
+use os_upgrade_test_kubernetes::resource::{BUDGETS, NODES, PODS};
+use os_upgrade_test_kubernetes::{ApiServer, Pod};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -148,7 +147,7 @@ async fn drain_that_a_budget_refuses_lets_others_go_first() {
     assert!(hall.has_pod("db") && hall.has_pod("web"), "nothing was evicted");
     assert!(!hall.is_cordoned("h01"));
 
-    hall.cluster.remove(harness::kubernetes::resource::BUDGETS, NAMESPACE, "db-budget");
+    hall.cluster.remove(BUDGETS, NAMESPACE, "db-budget");
     hall.hosts[1].release("upgrade");
     let run = hall.site.rest().await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use harness::kubernetes::ApiServer;
-use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::{NODES, PODS};
 use harness::orchestrator::Orchestrator;
 use harness::site::Site;
 use harness::wait::eventually;
+use os_upgrade_test_kubernetes::resource::{NODES, PODS};
+use os_upgrade_test_kubernetes::{ApiServer, Pod};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

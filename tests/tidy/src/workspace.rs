@@ -64,7 +64,7 @@ pub(crate) fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 /// Whether a package is there for tests alone.
 pub(crate) fn is_for_tests(package: &str) -> bool {
     let name = package.strip_prefix("os-upgrade-").unwrap_or(package);
-    ["fuzz-targets", "simulation", "test-site", "tests", "tidy"].contains(&name)
+    ["fuzz-targets", "simulation", "test-kubernetes", "test-site", "tests", "tidy"].contains(&name)
 }
 
 /// Every source file of the workspace, with its path from there and its text.

@@ -5,11 +5,11 @@ use axum::http::{StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::resource::Resource;
+use crate::resource::Resource;
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     code: u16,
     body: Text,
     retry_after_secs: Option<u32>,
@@ -23,7 +23,7 @@ enum Text {
 
 impl Failure {
     /// A `Status` without details.
-    pub(super) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         let message: String = message.into();
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": code,
@@ -35,7 +35,7 @@ impl Failure {
     }
 
     /// The same with `details`, which are added to those it has.
-    pub(super) fn details(mut self, details: Value) -> Self {
+    pub(crate) fn details(mut self, details: Value) -> Self {
         if let (Text::Status(status), Value::Object(details)) = (&mut self.body, details) {
             let before = status.as_object_mut().unwrap().entry("details").or_insert_with(|| json!({}));
             before.as_object_mut().unwrap().extend(details);
@@ -44,13 +44,13 @@ impl Failure {
     }
 
     /// The same with a time to wait, in the header and in the details.
-    pub(super) fn retry_after(mut self, secs: u32) -> Self {
+    pub(crate) fn retry_after(mut self, secs: u32) -> Self {
         self.retry_after_secs = Some(secs);
         self.details(json!({ "retryAfterSeconds": secs }))
     }
 
     /// The same with a continue token in the metadata.
-    pub(super) fn continue_token(mut self, token: &str) -> Self {
+    pub(crate) fn continue_token(mut self, token: &str) -> Self {
         if let Text::Status(status) = &mut self.body {
             status["metadata"] = json!({ "continue": token });
         }
@@ -58,83 +58,83 @@ impl Failure {
     }
 
     /// 400.
-    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
     /// 405.
-    pub(super) fn no_such_method() -> Self {
+    pub(crate) fn no_such_method() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message).details(json!({}))
     }
 
     /// 404 for a path that is of no group's, which is not a `Status`.
-    pub(super) fn no_such_page() -> Self {
+    pub(crate) fn no_such_page() -> Self {
         Self { code: 404, body: Text::Plain("404 page not found\n"), retry_after_secs: None }
     }
 
     /// 401.
-    pub(super) fn unauthorized() -> Self {
+    pub(crate) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
     /// 404 for a path that nothing is served at.
-    pub(super) fn no_such_path() -> Self {
+    pub(crate) fn no_such_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource").details(json!({}))
     }
 
     /// 404 for an object.
-    pub(super) fn not_found(resource: &Resource, name: &str) -> Self {
+    pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", resource.qualified());
         Self::new(404, "NotFound", message).details(about(resource, resource.plural, name))
     }
 
     /// 409 for an object whose name is taken.
-    pub(super) fn already_exists(resource: &Resource, name: &str) -> Self {
+    pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
         Self::new(409, "AlreadyExists", message).details(about(resource, resource.plural, name))
     }
 
     /// 409 for a write based on another version of the object.
-    pub(super) fn stale(resource: &Resource, name: &str) -> Self {
+    pub(crate) fn stale(resource: &Resource, name: &str) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
     }
 
     /// 409 for a write that what is stored does not allow.
-    pub(super) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified());
         Self::new(409, "Conflict", message).details(about(resource, resource.plural, name))
     }
 
     /// 409 for a precondition of a deletion.
-    pub(super) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
+    pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.kind);
         Self::new(409, "Conflict", message).details(about(resource, resource.kind, name))
     }
 
     /// 422 for a JSON patch that does not apply.
-    pub(super) fn patch_does_not_apply() -> Self {
+    pub(crate) fn patch_does_not_apply() -> Self {
         Self::new(422, "Invalid", "the server rejected our request due to an error in our request")
             .details(json!({}))
     }
 
     /// 429 of a disruption budget.
-    pub(super) fn budget(message: &str) -> Self {
+    pub(crate) fn budget(message: &str) -> Self {
         let cause = json!({ "reason": "DisruptionBudget", "message": message });
         Self::new(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.")
             .details(json!({ "causes": [cause] }))
     }
 
     /// 429 of a server that throttles, which is not a `Status`.
-    pub(super) fn throttled() -> Self {
+    pub(crate) fn throttled() -> Self {
         let text = "Too many requests, please try again later.\n";
         Self { code: 429, body: Text::Plain(text), retry_after_secs: Some(1) }
     }
 
     /// The body of a `Status`; null for plain text.
-    pub(super) fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         match &self.body {
             Text::Status(status) => status.clone(),
             Text::Plain(_) => Value::Null,
@@ -142,7 +142,7 @@ impl Failure {
     }
 
     /// The answer.
-    pub(super) fn into_response(self) -> Response {
+    pub(crate) fn into_response(self) -> Response {
         let (kind, text) = match self.body {
             Text::Status(status) => ("application/json", status.to_string()),
             Text::Plain(text) => ("text/plain; charset=utf-8", text.to_owned()),
@@ -158,7 +158,7 @@ impl Failure {
 }
 
 /// The details that name an object. `kind` is a plural in most answers and a kind in some.
-pub(super) fn about(resource: &Resource, kind: &str, name: &str) -> Value {
+pub(crate) fn about(resource: &Resource, kind: &str, name: &str) -> Value {
     let mut details = Map::new();
     if !name.is_empty() {
         details.insert("name".to_owned(), json!(name));

@@ -4,7 +4,9 @@
 //! formats (server-side apply, strategic merge patches, protobuf, tables) are not there. The folder has a file per concern;
 //! this one has what a test does to the cluster.
 
-pub mod access;
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod access;
 mod accounts;
 mod budget;
 mod controllers;
@@ -16,7 +18,7 @@ mod failure;
 mod faults;
 mod http;
 mod lists;
-pub mod objects;
+mod objects;
 mod owner;
 mod patch;
 mod recreation;
@@ -37,15 +39,15 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-use access::{Call, Rules};
-use controllers::{Kubelet, LEASE_NAMESPACE};
-use creation::Place;
-pub use faults::Fault;
-use objects::Pod;
-use owner::Owner;
-use resource::{BUDGETS, LEASES, NAMESPACES, NODES, PODS, Resource};
-use state::{Shared, State};
-use store::Key;
+pub use crate::access::{Call, Rules};
+use crate::controllers::{Kubelet, LEASE_NAMESPACE};
+use crate::creation::Place;
+pub use crate::faults::Fault;
+pub use crate::objects::{Pod, boot_id};
+use crate::owner::Owner;
+use crate::resource::{BUDGETS, LEASES, NAMESPACES, NODES, PODS, Resource};
+use crate::state::{Shared, State};
+use crate::store::Key;
 
 /// The user with every right.
 const ADMIN: &str = "admin";
@@ -298,7 +300,7 @@ impl ApiServer {
     /// Starts a node's kubelet after a boot: another boot id, not ready yet.
     pub fn boot_node(&self, node: &str) {
         self.edit(NODES, "", node, |node| {
-            node["status"]["nodeInfo"]["bootID"] = json!(objects::boot_id());
+            node["status"]["nodeInfo"]["bootID"] = json!(boot_id());
             set_ready(node, "False", "KubeletNotReady");
         });
         self.kubelet(node, |kubelet| kubelet.is_running = true);

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use super::budget::{self, Scales};
-use super::creation::NOT_READY_TAINT;
-use super::deletion::{self, timestamp};
-use super::recreation::Recreation;
-use super::resource::{LEASES, NODES, PODS};
-use super::store::{Key, Store};
+use crate::budget::{self, Scales};
+use crate::creation::NOT_READY_TAINT;
+use crate::deletion::{self, timestamp};
+use crate::recreation::Recreation;
+use crate::resource::{LEASES, NODES, PODS};
+use crate::store::{Key, Store};
 
 /// The namespace of the kubelets' leases.
-pub(super) const LEASE_NAMESPACE: &str = "kube-node-lease";
+pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The most rounds in which one controller answers another.
 const ROUNDS_MAX: usize = 10;
 /// How long kubelets may keep secrets. It is 0 in a small cluster.
@@ -23,30 +23,30 @@ const TTL_ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 
 /// What a node's kubelet does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kubelet {
+pub(crate) struct Kubelet {
     /// Whether it renews its lease, and does anything at all.
-    pub(super) is_running: bool,
+    pub(crate) is_running: bool,
     /// Whether it ends pods that are to terminate.
-    pub(super) ends_pods: bool,
+    pub(crate) ends_pods: bool,
 }
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Controllers {
+pub(crate) struct Controllers {
     /// Whether the status of budgets stays as it is.
-    pub(super) is_disruption_frozen: bool,
+    pub(crate) is_disruption_frozen: bool,
     /// How many pods their owners want.
-    pub(super) scales: Scales,
+    pub(crate) scales: Scales,
     /// Pods that come back.
-    pub(super) recreation: Recreation,
+    pub(crate) recreation: Recreation,
     /// The kubelets, by node.
-    pub(super) kubelets: BTreeMap<String, Kubelet>,
+    pub(crate) kubelets: BTreeMap<String, Kubelet>,
 }
 
 impl Controllers {
     /// Lets each of them do what there is to do since this version of the store, before which they had settled; without one, they
     /// look at everything, because they have changed themselves, or time has passed.
-    pub(super) fn settle(&mut self, store: &mut Store, since: Option<u64>, now: DateTime<Utc>) {
+    pub(crate) fn settle(&mut self, store: &mut Store, since: Option<u64>, now: DateTime<Utc>) {
         for _ in 0..ROUNDS_MAX {
             let before = store.version();
             write_nodes(store, since, now);
@@ -75,7 +75,7 @@ impl Controllers {
     }
 
     /// Renews the leases of all kubelets that run.
-    pub(super) fn renew_leases(&self, store: &mut Store, now: DateTime<Utc>) {
+    pub(crate) fn renew_leases(&self, store: &mut Store, now: DateTime<Utc>) {
         for (node, kubelet) in &self.kubelets {
             let key = Key::new(LEASES, LEASE_NAMESPACE, node);
             if let Some(lease) = store.get(&key).filter(|_| kubelet.is_running) {
@@ -93,7 +93,7 @@ fn key_of_pod(pod: &Value) -> Key {
 }
 
 /// Removes the pods of nodes that are no more, as the garbage collector does after a minute.
-pub(super) fn collect_orphans(store: &mut Store) {
+pub(crate) fn collect_orphans(store: &mut Store) {
     let nodes = store.list(NODES, None);
     let names: BTreeSet<&str> = nodes.iter().filter_map(|node| node["metadata"]["name"].as_str()).collect();
     for pod in store.list(PODS, None) {

@@ -86,7 +86,7 @@ impl Pod {
     }
 
     /// The object, with its status.
-    pub fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         let mut object = self.object.clone();
         object["status"]["conditions"] = json!([ready_condition(self.is_ready)]);
         object
@@ -98,7 +98,7 @@ fn ready_condition(is_ready: bool) -> Value {
 }
 
 /// A node that has just been booted and is ready.
-pub fn node(name: &str) -> Value {
+pub(crate) fn node(name: &str) -> Value {
     json!({
         "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
         "spec": {},
@@ -115,7 +115,7 @@ pub fn boot_id() -> String {
 }
 
 /// The lease of a node's kubelet.
-pub fn lease(node: &str, namespace: &str) -> Value {
+pub(crate) fn lease(node: &str, namespace: &str) -> Value {
     json!({
         "metadata": { "namespace": namespace, "name": node },
         "spec": { "holderIdentity": node, "leaseDurationSeconds": 40 },
@@ -123,6 +123,6 @@ pub fn lease(node: &str, namespace: &str) -> Value {
 }
 
 /// A disruption budget with this spec.
-pub fn budget(namespace: &str, name: &str, spec: &Value) -> Value {
+pub(crate) fn budget(namespace: &str, name: &str, spec: &Value) -> Value {
     json!({ "metadata": { "namespace": namespace, "name": name }, "spec": spec })
 }

@@ -3,18 +3,18 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::deletion;
-use super::failure::{Failure, about};
-use super::request::Request;
-use super::resource::{BUDGETS, NODES, Resource};
-use super::store::{Key, Store};
+use crate::deletion;
+use crate::failure::{Failure, about};
+use crate::request::Request;
+use crate::resource::{BUDGETS, NODES, Resource};
+use crate::store::{Key, Store};
 
 /// What the server sets in the metadata, whatever a write says.
 const KEPT: [&str; 5] =
     ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"];
 
 /// Carries out a patch or a replacement. Returns the object as it is afterwards, or would be after a dry run.
-pub(super) fn write(store: &mut Store, request: &Request, key: &Key) -> Result<Value, Failure> {
+pub(crate) fn write(store: &mut Store, request: &Request, key: &Key) -> Result<Value, Failure> {
     let before = store.get(key).ok_or_else(|| Failure::not_found(&key.resource, &key.name))?;
     let body = request.json()?;
     let asked = if request.verb == "update" { body } else { patched(&before, &request.content_type, body)? };

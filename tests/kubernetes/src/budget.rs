@@ -6,12 +6,12 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
 
-use super::deletion::timestamp;
-use super::failure::{Failure, about};
-use super::owner::Owner;
-use super::resource::{BUDGETS, PODS};
-use super::selector::Labels;
-use super::store::{Key, Store};
+use crate::deletion::timestamp;
+use crate::failure::{Failure, about};
+use crate::owner::Owner;
+use crate::resource::{BUDGETS, PODS};
+use crate::selector::Labels;
+use crate::store::{Key, Store};
 
 /// How long a pod counts as disrupted after an eviction that did not delete it.
 const DISRUPTED_SECS: i64 = 120;
@@ -22,11 +22,11 @@ const UNSCALED_OWNERS: [(&str, &str); 2] = [("DaemonSet", "daemonsets.apps"), ("
 
 /// How many pods their owners want.
 #[derive(Debug, Default)]
-pub(super) struct Scales(BTreeMap<Owner, i64>);
+pub(crate) struct Scales(BTreeMap<Owner, i64>);
 
 impl Scales {
     /// Sets how many pods an owner wants. Without, it is the most that were there at once.
-    pub(super) fn set(&mut self, owner: Owner, pods: i64) {
+    pub(crate) fn set(&mut self, owner: Owner, pods: i64) {
         self.0.insert(owner, pods);
     }
 
@@ -79,7 +79,7 @@ fn scaled(value: &Value, whole: i64) -> i64 {
 }
 
 /// Writes the status of every budget, if a pod or a budget has changed since this version.
-pub(super) fn update_all(store: &mut Store, scales: &mut Scales, since: Option<u64>, now: DateTime<Utc>) {
+pub(crate) fn update_all(store: &mut Store, scales: &mut Scales, since: Option<u64>, now: DateTime<Utc>) {
     // Owners have more pods only where one is new or has changed; what ends changes nothing about the most that were there.
     if store.changed(PODS, since).iter().any(|pod| !is_terminating(pod)) {
         scales.observe(store);
@@ -180,7 +180,7 @@ fn still_disrupted(budget: &Value, pods: &[Arc<Value>], now: DateTime<Utc>) -> M
 }
 
 /// Asks the budgets of a pod for one disruption, and takes it unless this is a dry run.
-pub(super) fn take(
+pub(crate) fn take(
     store: &mut Store,
     pod: &Value,
     is_dry_run: bool,

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::resource::ALL;
+use crate::resource::ALL;
 
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 
 /// The answer to `/version`.
-pub(super) fn version() -> Value {
+pub(crate) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "gitVersion": "v1.36.2", "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "2026-06-01T00:00:00Z", "goVersion": "go1.26", "compiler": "gc", "platform": "linux/amd64",
@@ -17,7 +17,7 @@ pub(super) fn version() -> Value {
 }
 
 /// The answer to `/api`, `/apis`, `/api/v1` or `/apis/GROUP/VERSION`.
-pub(super) fn describe(path: &str) -> Value {
+pub(crate) fn describe(path: &str) -> Value {
     match path.trim_matches('/') {
         "api" => json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [] }),
         "apis" => groups(),

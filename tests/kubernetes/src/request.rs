@@ -7,13 +7,13 @@ use axum::extract::Query;
 use axum::http::{Method, Uri, header, request};
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::resource::{ALL, Resource};
-use super::selector::Selector;
+use crate::failure::Failure;
+use crate::resource::{ALL, Resource};
+use crate::selector::Selector;
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Path {
+pub(crate) enum Path {
     /// The server's version, or whether it lives. Everybody may ask.
     Public,
     /// The groups and resources that there are.
@@ -24,19 +24,19 @@ pub(super) enum Path {
 
 /// Objects, one object, or a subresource of one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The resource.
-    pub(super) resource: Resource,
+    pub(crate) resource: Resource,
     /// The namespace; none for all of them, and for resources without.
-    pub(super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// The name; none for all of them.
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     /// The subresource.
-    pub(super) subresource: Option<String>,
+    pub(crate) subresource: Option<String>,
 }
 
 /// Whether a path is of a group and version that there is.
-pub(super) fn is_known(path: &str) -> bool {
+pub(crate) fn is_known(path: &str) -> bool {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (group, version) = match segments[..] {
         ["api", version, ..] => ("", version),
@@ -47,7 +47,7 @@ pub(super) fn is_known(path: &str) -> bool {
 }
 
 /// Finds what a path leads to.
-pub(super) fn path(path: &str) -> Option<Path> {
+pub(crate) fn path(path: &str) -> Option<Path> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (group, version, rest) = match segments[..] {
         ["version" | "healthz" | "livez" | "readyz"] => return Some(Path::Public),
@@ -87,20 +87,20 @@ pub(super) fn path(path: &str) -> Option<Path> {
 
 /// A request about objects.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// The verb, as RBAC names it.
-    pub(super) verb: &'static str,
+    pub(crate) verb: &'static str,
     /// The objects.
-    pub(super) target: Target,
+    pub(crate) target: Target,
     /// The `content-type`, without parameters.
-    pub(super) content_type: String,
+    pub(crate) content_type: String,
     query: BTreeMap<String, String>,
     body: Bytes,
 }
 
 impl Request {
     /// Reads a request whose path leads to `target`.
-    pub(super) fn read(parts: &request::Parts, target: Target, body: Bytes) -> Result<Self, Failure> {
+    pub(crate) fn read(parts: &request::Parts, target: Target, body: Bytes) -> Result<Self, Failure> {
         let query = query(&parts.uri)?;
         let is_watch = query.get("watch").is_some_and(|value| value == "true" || value == "1");
         let verb = match (&parts.method, target.name.is_some()) {
@@ -120,12 +120,12 @@ impl Request {
     }
 
     /// A parameter of the query; empty if it is absent.
-    pub(super) fn parameter(&self, name: &str) -> &str {
+    pub(crate) fn parameter(&self, name: &str) -> &str {
         self.query.get(name).map_or("", String::as_str)
     }
 
     /// A parameter that is a number.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
         let text = self.parameter(name);
         if text.is_empty() {
             return Ok(None);
@@ -135,7 +135,7 @@ impl Request {
     }
 
     /// Whether nothing is to be changed, as the query says, or the options of a deletion or an eviction.
-    pub(super) fn is_dry_run(&self) -> bool {
+    pub(crate) fn is_dry_run(&self) -> bool {
         let body = self.json().unwrap_or_default();
         let options = match self.verb {
             "delete" => &body,
@@ -148,13 +148,13 @@ impl Request {
     }
 
     /// The selectors of the query.
-    pub(super) fn selector(&self) -> Result<Selector, Failure> {
+    pub(crate) fn selector(&self) -> Result<Selector, Failure> {
         let (labels, fields) = (self.parameter("labelSelector"), self.parameter("fieldSelector"));
         Selector::parse(&self.target.resource, labels, fields)
     }
 
     /// The body; null if there is none.
-    pub(super) fn json(&self) -> Result<Value, Failure> {
+    pub(crate) fn json(&self) -> Result<Value, Failure> {
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
@@ -170,8 +170,8 @@ fn query(uri: &Uri) -> Result<BTreeMap<String, String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resource::{NAMESPACES, NODES, PODS};
     use super::*;
+    use crate::resource::{NAMESPACES, NODES, PODS};
 
     fn target(resource: Resource, namespace: &str, name: &str, subresource: &str) -> Path {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());

@@ -22,14 +22,14 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::access::{self, Call};
-use super::discovery;
-use super::failure::Failure;
-use super::faults::Fault;
-use super::request::{self, Path, Request};
-use super::resource::{NAMESPACES, REVIEWS};
-use super::state::Shared;
-use super::watches;
+use crate::access::{self, Call};
+use crate::discovery;
+use crate::failure::Failure;
+use crate::faults::Fault;
+use crate::request::{self, Path, Request};
+use crate::resource::{NAMESPACES, REVIEWS};
+use crate::state::Shared;
+use crate::watches;
 
 /// The largest body, as at a real server.
 const BODY_BYTES_MAX: usize = 3 << 20;
@@ -51,7 +51,7 @@ impl From<Failure> for Unanswered {
 }
 
 /// Presents the certificate of the authority's `127.0.0.1`.
-pub(super) fn acceptor(authority: &Authority) -> TlsAcceptor {
+pub(crate) fn acceptor(authority: &Authority) -> TlsAcceptor {
     let (certificate, key) = authority.certify("127.0.0.1");
     let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -70,7 +70,7 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, shared: A
 }
 
 /// Serves connections, with TLS if there is a certificate, until it is dropped, and them with it.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
     shared: Arc<Shared>,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::failure::{Failure, about};
-use super::resource::{ALL, REVIEWS, Resource};
+use crate::failure::{Failure, about};
+use crate::resource::{ALL, REVIEWS, Resource};
 
 /// The user of calls without a token.
 const ANONYMOUS: &str = "system:anonymous";
@@ -117,14 +117,14 @@ struct User {
 
 /// Users, their tokens and rights, and the calls so far.
 #[derive(Debug, Default)]
-pub(super) struct Access {
+pub(crate) struct Access {
     users: BTreeMap<String, User>,
     calls: Vec<Call>,
 }
 
 impl Access {
     /// Adds a user with these rights, or replaces the rights of one. Returns the token.
-    pub(super) fn grant(&mut self, name: &str, rules: Rules) -> String {
+    pub(crate) fn grant(&mut self, name: &str, rules: Rules) -> String {
         let user = User { token: new_token(name), rules: Rules::default() };
         let user = self.users.entry(name.to_owned()).or_insert(user);
         user.rules = rules;
@@ -132,14 +132,14 @@ impl Access {
     }
 
     /// Makes the user's token invalid and returns the next one, which has not been handed to anybody.
-    pub(super) fn renew_token(&mut self, name: &str) -> String {
+    pub(crate) fn renew_token(&mut self, name: &str) -> String {
         let user = self.users.get_mut(name).expect("a known user");
         user.token = new_token(name);
         user.token.clone()
     }
 
     /// The user of an `authorization` header; [`None`] without one.
-    pub(super) fn authenticate(&self, authorization: Option<&str>) -> Result<String, Failure> {
+    pub(crate) fn authenticate(&self, authorization: Option<&str>) -> Result<String, Failure> {
         let Some(authorization) = authorization else { return Ok(ANONYMOUS.to_owned()) };
         let token = authorization.strip_prefix("Bearer ").ok_or_else(Failure::unauthorized)?;
         let found = self.users.iter().find(|(_, user)| user.token == token);
@@ -147,7 +147,7 @@ impl Access {
     }
 
     /// Records a call of an object, and refuses it to those without the right.
-    pub(super) fn authorize(&mut self, call: &Call, resource: &Resource) -> Result<(), Failure> {
+    pub(crate) fn authorize(&mut self, call: &Call, resource: &Resource) -> Result<(), Failure> {
         self.calls.push(call.clone());
         let is_review = *resource == REVIEWS && call.verb == "create";
         let is_allowed = self.users.get(&call.user).is_some_and(|user| is_review || user.rules.allow(call));
@@ -155,7 +155,7 @@ impl Access {
     }
 
     /// The review of the rights of `user` that it asks for.
-    pub(super) fn review(&self, user: &str, mut review: Value) -> Value {
+    pub(crate) fn review(&self, user: &str, mut review: Value) -> Value {
         const VERBS: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let asked = &review["spec"]["resourceAttributes"];
         let text = |key: &str| asked[key].as_str().filter(|text| !text.is_empty());
@@ -183,18 +183,18 @@ impl Access {
     }
 
     /// The calls so far, those that were refused included.
-    pub(super) fn calls(&self) -> &[Call] {
+    pub(crate) fn calls(&self) -> &[Call] {
         &self.calls
     }
 
     /// Forgets the calls so far.
-    pub(super) fn forget_calls(&mut self) {
+    pub(crate) fn forget_calls(&mut self) {
         self.calls.clear();
     }
 }
 
 /// Refuses a path that is no object's to callers without a token.
-pub(super) fn authorize_path(user: &str, path: &str) -> Result<(), Failure> {
+pub(crate) fn authorize_path(user: &str, path: &str) -> Result<(), Failure> {
     if user == ANONYMOUS {
         let message = format!("forbidden: User \"{user}\" cannot get path \"{path}\"");
         return Err(Failure::new(403, "Forbidden", message).details(json!({})));
@@ -207,7 +207,7 @@ fn new_token(name: &str) -> String {
 }
 
 /// 403, as RBAC words it.
-pub(super) fn forbidden(call: &Call, resource: &Resource) -> Failure {
+pub(crate) fn forbidden(call: &Call, resource: &Resource) -> Failure {
     let name = call.name.clone().unwrap_or_default();
     let what =
         if name.is_empty() { resource.qualified() } else { format!("{} \"{name}\"", resource.qualified()) };

@@ -4,25 +4,25 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::deletion::timestamp;
-use super::failure::Failure;
-use super::resource::{BUDGETS, NAMESPACES, NODES, PODS, Resource};
-use super::store::{Key, Store};
+use crate::deletion::timestamp;
+use crate::failure::Failure;
+use crate::resource::{BUDGETS, NAMESPACES, NODES, PODS, Resource};
+use crate::store::{Key, Store};
 
 /// The taint of a node that was created, until it is ready.
-pub(super) const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
+pub(crate) const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
 
 /// Where an object is created.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// The resource.
-    pub(super) resource: Resource,
+    pub(crate) resource: Resource,
     /// The namespace, for a resource that has any.
-    pub(super) namespace: Option<&'a str>,
+    pub(crate) namespace: Option<&'a str>,
 }
 
 /// Creates an object. A dry run returns what would be created.
-pub(super) fn create(
+pub(crate) fn create(
     store: &mut Store,
     place: Place<'_>,
     mut object: Value,
@@ -66,7 +66,7 @@ pub(super) fn create(
 }
 
 /// Creates a pod with the status that it has, as scheduler and kubelet would have written it by now.
-pub(super) fn create_running(store: &mut Store, pod: &Value, now: DateTime<Utc>) -> Result<(), Failure> {
+pub(crate) fn create_running(store: &mut Store, pod: &Value, now: DateTime<Utc>) -> Result<(), Failure> {
     let place = Place { resource: PODS, namespace: pod["metadata"]["namespace"].as_str() };
     let mut created = create(store, place, pod.clone(), now, false)?;
     created["status"] = pod["status"].clone();

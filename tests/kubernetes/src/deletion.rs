@@ -3,32 +3,32 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::failure::{Failure, about};
-use super::resource::{NAMESPACES, PODS, Resource};
-use super::store::{Key, Store};
+use crate::failure::{Failure, about};
+use crate::resource::{NAMESPACES, PODS, Resource};
+use crate::store::{Key, Store};
 
 /// The grace period of a pod that names none.
 const GRACE_SECS: i64 = 30;
 
 /// A time as objects have it.
-pub(super) fn timestamp(time: DateTime<Utc>) -> String {
+pub(crate) fn timestamp(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The options of a deletion.
 #[derive(Debug, Clone)]
-pub(super) struct Options {
+pub(crate) struct Options {
     grace_secs: Option<i64>,
     uid: Option<String>,
     /// The version that the object must have.
-    pub(super) resource_version: Option<String>,
+    pub(crate) resource_version: Option<String>,
     /// Whether nothing may be changed.
-    pub(super) is_dry_run: bool,
+    pub(crate) is_dry_run: bool,
 }
 
 impl Options {
     /// Reads `DeleteOptions`, or null for none.
-    pub(super) fn of(options: &Value, is_dry_run: bool) -> Self {
+    pub(crate) fn of(options: &Value, is_dry_run: bool) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Self {
             grace_secs: options["gracePeriodSeconds"].as_i64(),
@@ -39,13 +39,13 @@ impl Options {
     }
 
     /// The same with the grace period of a query, unless it has one.
-    pub(super) fn or_grace(mut self, secs: Option<u64>) -> Self {
+    pub(crate) fn or_grace(mut self, secs: Option<u64>) -> Self {
         self.grace_secs = self.grace_secs.or_else(|| secs.and_then(|secs| i64::try_from(secs).ok()));
         self
     }
 
     /// Refuses an object that is not the one that is meant.
-    pub(super) fn check(&self, object: &Value, key: &Key) -> Result<(), Failure> {
+    pub(crate) fn check(&self, object: &Value, key: &Key) -> Result<(), Failure> {
         let metadata = &object["metadata"];
         for (name, asked, actual, since) in [
             ("UID", &self.uid, &metadata["uid"], "deleted and then recreated"),
@@ -65,7 +65,7 @@ impl Options {
 }
 
 /// Whether an object that is being deleted has nothing left to wait for.
-pub(super) fn is_complete(object: &Value, resource: &Resource) -> bool {
+pub(crate) fn is_complete(object: &Value, resource: &Resource) -> bool {
     let metadata = &object["metadata"];
     let is_held = metadata["finalizers"].as_array().is_some_and(|names| !names.is_empty());
     let is_stopped = *resource != PODS || metadata["deletionGracePeriodSeconds"] == json!(0);
@@ -73,7 +73,7 @@ pub(super) fn is_complete(object: &Value, resource: &Resource) -> bool {
 }
 
 /// Deletes an object, or begins to. Returns the object as it then is.
-pub(super) fn delete(
+pub(crate) fn delete(
     store: &mut Store,
     key: &Key,
     options: &Options,
@@ -133,7 +133,7 @@ fn remove(store: &mut Store, key: &Key) {
 }
 
 /// What a kubelet does once the containers of a terminating pod have ended.
-pub(super) fn confirm(store: &mut Store, key: &Key) {
+pub(crate) fn confirm(store: &mut Store, key: &Key) {
     let Some(pod) = store.get(key) else { return };
     let mut pod = Value::clone(&pod);
     pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
@@ -144,7 +144,7 @@ pub(super) fn confirm(store: &mut Store, key: &Key) {
 }
 
 /// The answer to a deletion: pods are shown as they then are, of others only what was deleted.
-pub(super) fn answer(object: Value, resource: &Resource) -> Value {
+pub(crate) fn answer(object: Value, resource: &Resource) -> Value {
     if *resource == PODS || !is_complete(&object, resource) {
         return object;
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::creation;
-use super::owner::Owner;
-use super::resource::PODS;
-use super::store::{Change, Store};
+use crate::creation;
+use crate::owner::Owner;
+use crate::resource::PODS;
+use crate::store::{Change, Store};
 
 /// What is created again.
 #[derive(Debug, Default)]
-pub(super) struct Recreation {
+pub(crate) struct Recreation {
     /// The owners that replace their pods, and the node on which they do.
     owners: BTreeMap<Owner, String>,
     /// The version up to which ends of pods were looked at.
@@ -28,12 +28,12 @@ fn is_alive(pod: &Value) -> bool {
 
 impl Recreation {
     /// Lets an owner replace its pods on this node.
-    pub(super) fn enable(&mut self, owner: Owner, node: &str) {
+    pub(crate) fn enable(&mut self, owner: Owner, node: &str) {
         self.owners.insert(owner, node.to_owned());
     }
 
     /// Creates what has to come back since it was last asked. Mirror pods do where a kubelet runs.
-    pub(super) fn run(&mut self, store: &mut Store, has_kubelet: impl Fn(&str) -> bool, now: DateTime<Utc>) {
+    pub(crate) fn run(&mut self, store: &mut Store, has_kubelet: impl Fn(&str) -> bool, now: DateTime<Utc>) {
         let changes = store.changes_after(self.seen).iter();
         let changes: Vec<Change> = changes.filter(|change| change.key.resource == PODS).cloned().collect();
         self.seen = store.version();

@@ -3,14 +3,14 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::budget;
-use super::deletion::{self, Options, timestamp};
-use super::failure::Failure;
-use super::request::Request;
-use super::store::{Key, Store};
+use crate::budget;
+use crate::deletion::{self, Options, timestamp};
+use crate::failure::Failure;
+use crate::request::Request;
+use crate::store::{Key, Store};
 
 /// Evicts a pod.
-pub(super) fn evict(
+pub(crate) fn evict(
     store: &mut Store,
     request: &Request,
     key: &Key,

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::resource::{PODS, Resource};
+use crate::failure::Failure;
+use crate::resource::{PODS, Resource};
 
 /// One condition on a label.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,11 +31,11 @@ impl Requirement {
 
 /// A selector of labels, all of whose requirements must be met.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Labels(Vec<Requirement>);
+pub(crate) struct Labels(Vec<Requirement>);
 
 impl Labels {
     /// Parses the text of a query, such as `app=web,tier in (a, b),!draft`.
-    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let mut requirements = Vec::new();
         for part in split_outside_parentheses(text) {
             requirements.push(requirement(part).ok_or_else(|| {
@@ -46,7 +46,7 @@ impl Labels {
     }
 
     /// Reads the `LabelSelector` of an object. A missing one selects nothing, an empty one everything.
-    pub(super) fn of_object(selector: &Value) -> Option<Self> {
+    pub(crate) fn of_object(selector: &Value) -> Option<Self> {
         let selector = selector.as_object()?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let equal = selector.get("matchLabels").and_then(Value::as_object);
@@ -68,7 +68,7 @@ impl Labels {
     }
 
     /// Whether an object has such labels.
-    pub(super) fn matches(&self, object: &Value) -> bool {
+    pub(crate) fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|requirement| requirement.matches(object))
     }
 
@@ -122,14 +122,14 @@ type Field = (Vec<&'static str>, String, bool);
 
 /// What a list or a watch asks for.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Selector {
+pub(crate) struct Selector {
     labels: Labels,
     fields: Vec<Field>,
 }
 
 impl Selector {
     /// Parses `labelSelector` and `fieldSelector`.
-    pub(super) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Failure> {
         let mut selector = Self { labels: Labels::parse(labels)?, fields: Vec::new() };
         for part in fields.split(',').filter(|part| !part.is_empty()) {
             let split = part.split_once("!=").map(|(left, right)| (left, right, false));
@@ -154,12 +154,12 @@ impl Selector {
     }
 
     /// Whether it selects everything.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// Whether an object is selected.
-    pub(super) fn matches(&self, object: &Value) -> bool {
+    pub(crate) fn matches(&self, object: &Value) -> bool {
         let field = |(path, value, is_equal): &Field| {
             let found = path.iter().fold(object, |within, step| &within[*step]);
             (found.as_str().unwrap_or_default() == value) == *is_equal

@@ -6,17 +6,17 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// The API group; empty for the core group.
-    pub group: &'static str,
+    pub(crate) group: &'static str,
     /// The version of the group.
-    pub version: &'static str,
+    pub(crate) version: &'static str,
     /// The name in paths.
-    pub plural: &'static str,
+    pub(crate) plural: &'static str,
     /// The name in objects.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// Whether objects live in a namespace.
-    pub is_namespaced: bool,
+    pub(crate) is_namespaced: bool,
     /// Whether `status` is a subresource, which writes of the object leave alone.
-    pub has_status: bool,
+    pub(crate) has_status: bool,
 }
 
 const fn resource(
@@ -58,13 +58,13 @@ pub const VOLUME_ATTACHMENTS: Resource = Resource {
 };
 
 /// What callers ask about their own rights. Nothing is stored.
-pub const REVIEWS: Resource = Resource {
+pub(crate) const REVIEWS: Resource = Resource {
     is_namespaced: false,
     ..resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview")
 };
 
 /// All of them. Events of `events.k8s.io` are kept apart from those of the core group.
-pub const ALL: [Resource; 13] = [
+pub(crate) const ALL: [Resource; 13] = [
     NODES,
     NAMESPACES,
     PODS,
@@ -82,12 +82,12 @@ pub const ALL: [Resource; 13] = [
 
 impl Resource {
     /// The resource of this group, version and plural.
-    pub fn find(group: &str, version: &str, plural: &str) -> Option<Self> {
+    pub(crate) fn find(group: &str, version: &str, plural: &str) -> Option<Self> {
         ALL.into_iter().find(|known| (known.group, known.version, known.plural) == (group, version, plural))
     }
 
     /// The `apiVersion` of its objects.
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
         } else {
@@ -96,7 +96,7 @@ impl Resource {
     }
 
     /// Its name in messages, as in `poddisruptionbudgets.policy`.
-    pub fn qualified(&self) -> String {
+    pub(crate) fn qualified(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 }

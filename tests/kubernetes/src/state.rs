@@ -6,47 +6,47 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::access::Access;
-use super::accounts;
-use super::controllers::Controllers;
-use super::creation::{self, Place};
-use super::deletion::{self, Options};
-use super::eviction;
-use super::failure::Failure;
-use super::faults::Faults;
-use super::lists::Lists;
-use super::patch;
-use super::request::Request;
-use super::resource::{ACCOUNTS, PODS};
-use super::store::{Key, Store};
+use crate::access::Access;
+use crate::accounts;
+use crate::controllers::Controllers;
+use crate::creation::{self, Place};
+use crate::deletion::{self, Options};
+use crate::eviction;
+use crate::failure::Failure;
+use crate::faults::Faults;
+use crate::lists::Lists;
+use crate::patch;
+use crate::request::Request;
+use crate::resource::{ACCOUNTS, PODS};
+use crate::store::{Key, Store};
 
 /// What the server knows.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// The objects.
-    pub(super) store: Store,
+    pub(crate) store: Store,
     /// The callers.
-    pub(super) access: Access,
+    pub(crate) access: Access,
     /// The faults to come.
-    pub(super) faults: Faults,
+    pub(crate) faults: Faults,
     /// Lists that have pages left, and the cache.
-    pub(super) lists: Lists,
+    pub(crate) lists: Lists,
     /// What else writes.
-    pub(super) controllers: Controllers,
+    pub(crate) controllers: Controllers,
     /// How far the server's clock is ahead.
-    pub(super) skew: TimeDelta,
+    pub(crate) skew: TimeDelta,
     /// How often all watches were ended.
-    pub(super) cuts: u64,
+    pub(crate) cuts: u64,
 }
 
 impl State {
     /// The time of the server's clock.
-    pub(super) fn now(&self) -> DateTime<Utc> {
+    pub(crate) fn now(&self) -> DateTime<Utc> {
         Utc::now() + self.skew
     }
 
     /// Carries out a request other than a watch. Returns the status and the body.
-    pub(super) fn execute(&mut self, request: &Request) -> Result<(u16, Value), Failure> {
+    pub(crate) fn execute(&mut self, request: &Request) -> Result<(u16, Value), Failure> {
         let (now, target) = (self.now(), &request.target);
         let (resource, namespace) = (target.resource, target.namespace.as_deref());
         let key = target.name.as_ref().map(|name| Key::new(resource, namespace.unwrap_or_default(), name));
@@ -83,7 +83,7 @@ impl State {
 
 /// A state that several use, with a sign for those who wait for changes.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(crate) struct Shared {
     state: Mutex<State>,
     changed: watch::Sender<()>,
 }
@@ -96,12 +96,12 @@ impl Default for Shared {
 
 impl Shared {
     /// Reads the state.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
         read(&mut self.state.lock().unwrap())
     }
 
     /// Changes the state, lets the controllers look at everything, and wakes those who wait.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let result = self.read(|state| {
             let result = change(state);
             let now = state.now();
@@ -114,7 +114,7 @@ impl Shared {
 
     /// Changes objects and nothing else, lets the controllers follow what has changed, and wakes those who wait. It is worth
     /// it in a cluster with thousands of pods.
-    pub(super) fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
         let (result, has_changed) = self.read(|state| {
             let before = state.store.version();
             let result = write(state);
@@ -132,7 +132,7 @@ impl Shared {
     }
 
     /// Wakes after each change.
-    pub(super) fn changes(&self) -> watch::Receiver<()> {
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::access::Call;
-use super::failure::Failure;
+use crate::access::Call;
+use crate::failure::Failure;
 
 /// What goes wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Fault {
 
 impl Fault {
     /// The answer, if the fault is one.
-    pub(super) fn failure(self, call: &Call) -> Option<Failure> {
+    pub(crate) fn failure(self, call: &Call) -> Option<Failure> {
         match self {
             Self::Status(code) => {
                 let message =
@@ -80,22 +80,22 @@ struct Planned {
 
 /// The faults to come.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Planned>);
+pub(crate) struct Faults(Vec<Planned>);
 
 impl Faults {
     /// Plans a fault for the next calls of this verb and resource (as in `pods/eviction`); `*` stands for any.
-    pub(super) fn plan(&mut self, fault: Fault, verb: &str, resource: &str, times: usize) {
+    pub(crate) fn plan(&mut self, fault: Fault, verb: &str, resource: &str, times: usize) {
         let planned = Planned { fault, verb: verb.to_owned(), resource: resource.to_owned(), left: times };
         self.0.push(planned);
     }
 
     /// Forgets those to come.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
     /// The fault of a call, which counts as one time.
-    pub(super) fn take(&mut self, call: &Call) -> Option<Fault> {
+    pub(crate) fn take(&mut self, call: &Call) -> Option<Fault> {
         let is_meant = |asked: &str, actual: &str| asked == "*" || asked == actual;
         let planned = self.0.iter_mut().find(|planned| {
             planned.left > 0

@@ -6,48 +6,48 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::resource::Resource;
+use crate::resource::Resource;
 
 /// The version of an empty store: versions below it belong to a past that was compacted.
 const FIRST_VERSION: u64 = 1000;
 
 /// Where an object is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(crate) struct Key {
     /// Its resource.
-    pub(super) resource: Resource,
+    pub(crate) resource: Resource,
     /// Its namespace; empty where it has none.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 impl Key {
     /// The key of an object.
-    pub(super) fn new(resource: Resource, namespace: &str, name: &str) -> Self {
+    pub(crate) fn new(resource: Resource, namespace: &str, name: &str) -> Self {
         Self { resource, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
 /// All objects of one moment. A clone is another name for them, until there are others.
-pub(super) type Objects = Arc<BTreeMap<Key, Arc<Value>>>;
+pub(crate) type Objects = Arc<BTreeMap<Key, Arc<Value>>>;
 
 /// A change of one object.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// The version that it made.
-    pub(super) version: u64,
+    pub(crate) version: u64,
     /// The object's key.
-    pub(super) key: Key,
+    pub(crate) key: Key,
     /// The object before, unless it was created. Of a deleted one this is the last state, under the deletion's version.
-    pub(super) before: Option<Arc<Value>>,
+    pub(crate) before: Option<Arc<Value>>,
     /// The object afterwards, unless it was deleted.
-    pub(super) after: Option<Arc<Value>>,
+    pub(crate) after: Option<Arc<Value>>,
 }
 
 /// The objects and their history.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     objects: Objects,
     version: u64,
     oldest: u64,
@@ -73,37 +73,37 @@ fn versioned(mut object: Value, version: u64) -> Arc<Value> {
 
 impl Store {
     /// The version of the last change.
-    pub(super) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
     /// The oldest version from which changes are still known.
-    pub(super) fn oldest(&self) -> u64 {
+    pub(crate) fn oldest(&self) -> u64 {
         self.oldest
     }
 
     /// Forgets the changes up to now for those who have not begun to watch.
-    pub(super) fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) {
         self.oldest = self.version;
     }
 
     /// All objects.
-    pub(super) fn objects(&self) -> &Objects {
+    pub(crate) fn objects(&self) -> &Objects {
         &self.objects
     }
 
     /// One object.
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<Value>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Value>> {
         self.objects.get(key).cloned()
     }
 
     /// All objects of a resource, in one namespace or in all.
-    pub(super) fn list(&self, resource: Resource, namespace: Option<&str>) -> Vec<Arc<Value>> {
+    pub(crate) fn list(&self, resource: Resource, namespace: Option<&str>) -> Vec<Arc<Value>> {
         list(&self.objects, resource, namespace).map(|(_, object)| Arc::clone(object)).collect()
     }
 
     /// The objects of a resource that were changed after a version and are still there; all of them without one.
-    pub(super) fn changed(&self, resource: Resource, since: Option<u64>) -> Vec<Arc<Value>> {
+    pub(crate) fn changed(&self, resource: Resource, since: Option<u64>) -> Vec<Arc<Value>> {
         let Some(since) = since else { return self.list(resource, None) };
         let changes = self.changes_after(since).iter().map(|change| &change.key);
         let keys: BTreeSet<&Key> = changes.filter(|key| key.resource == resource).collect();
@@ -111,13 +111,13 @@ impl Store {
     }
 
     /// The changes after a version.
-    pub(super) fn changes_after(&self, version: u64) -> &[Change] {
+    pub(crate) fn changes_after(&self, version: u64) -> &[Change] {
         let known = self.changes.partition_point(|change| change.version <= version);
         &self.changes[known..]
     }
 
     /// Adds an object under a new uid. Nothing may have its key.
-    pub(super) fn create(&mut self, key: Key, mut object: Value, now: &str) -> Arc<Value> {
+    pub(crate) fn create(&mut self, key: Key, mut object: Value, now: &str) -> Arc<Value> {
         assert!(!self.objects.contains_key(&key), "{key:?} exists");
         object["apiVersion"] = json!(key.resource.api_version());
         object["kind"] = json!(key.resource.kind);
@@ -131,7 +131,7 @@ impl Store {
     }
 
     /// Replaces an object. One that is equal to it already keeps its version.
-    pub(super) fn put(&mut self, key: &Key, object: Value) -> Arc<Value> {
+    pub(crate) fn put(&mut self, key: &Key, object: Value) -> Arc<Value> {
         let before = self.get(key).unwrap_or_else(|| panic!("{key:?} does not exist"));
         let same = versioned(object, self.version_of(&before));
         if same == before {
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Removes an object, if it is there.
-    pub(super) fn remove(&mut self, key: &Key) {
+    pub(crate) fn remove(&mut self, key: &Key) {
         if self.objects.contains_key(key)
             && let Some(before) = Arc::make_mut(&mut self.objects).remove(key)
         {
@@ -168,7 +168,7 @@ impl Store {
 }
 
 /// The objects of a resource among these, in one namespace or in all, ordered by namespace and name.
-pub(super) fn list<'a>(
+pub(crate) fn list<'a>(
     objects: &'a Objects,
     resource: Resource,
     namespace: Option<&'a str>,

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::access::{Access, Rules};
-use super::failure::Failure;
-use super::resource::{ROLE_BINDINGS, ROLES};
-use super::store::{Key, Store};
+use crate::access::{Access, Rules};
+use crate::failure::Failure;
+use crate::resource::{ROLE_BINDINGS, ROLES};
+use crate::store::{Key, Store};
 
 /// Issues a token, with the rights that roles of its namespace give the account by now.
-pub(super) fn issue_token(access: &mut Access, store: &Store, account: &Key) -> Result<Value, Failure> {
+pub(crate) fn issue_token(access: &mut Access, store: &Store, account: &Key) -> Result<Value, Failure> {
     let Key { resource, namespace, name } = account;
     if store.get(account).is_none() {
         return Err(Failure::not_found(resource, name));

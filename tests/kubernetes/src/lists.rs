@@ -7,22 +7,22 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::failure::Failure;
-use super::request::Request;
-use super::store::{self, Key, Objects, Store};
+use crate::failure::Failure;
+use crate::request::Request;
+use crate::store::{self, Key, Objects, Store};
 
 /// The most lists that have pages left; the tokens of older ones expire.
 const BEGUN_MAX: usize = 100;
 
 /// The objects of a version, for the pages that follow, and those that the cache shows while it stands still.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(crate) struct Lists {
     begun: BTreeMap<u64, Objects>,
     cache: Option<(u64, Objects)>,
 }
 
 /// A version of the future, which neither lists nor reads wait for.
-pub(super) fn check_version(asked: &str, store: &Store) -> Result<(), Failure> {
+pub(crate) fn check_version(asked: &str, store: &Store) -> Result<(), Failure> {
     let current = store.version();
     if asked.is_empty() {
         return Ok(());
@@ -58,27 +58,27 @@ fn read_token(text: &str) -> Option<(u64, String, String)> {
 
 impl Lists {
     /// Makes every continue token expire.
-    pub(super) fn expire(&mut self) {
+    pub(crate) fn expire(&mut self) {
         self.begun.clear();
     }
 
     /// Makes the cache stand still, or follow again.
-    pub(super) fn stall(&mut self, is_stalled: bool, store: &Store) {
+    pub(crate) fn stall(&mut self, is_stalled: bool, store: &Store) {
         self.cache = is_stalled.then(|| (store.version(), Arc::clone(store.objects())));
     }
 
     /// The version up to which the cache follows.
-    pub(super) fn cached_version(&self, store: &Store) -> u64 {
+    pub(crate) fn cached_version(&self, store: &Store) -> u64 {
         self.cache.as_ref().map_or(store.version(), |(version, _)| *version)
     }
 
     /// What the cache shows.
-    pub(super) fn cached<'a>(&'a self, store: &'a Store) -> &'a Objects {
+    pub(crate) fn cached<'a>(&'a self, store: &'a Store) -> &'a Objects {
         self.cache.as_ref().map_or(store.objects(), |(_, objects)| objects)
     }
 
     /// One object. With `resourceVersion=0` it is read from the cache.
-    pub(super) fn get(&self, request: &Request, key: &Key, store: &Store) -> Result<Value, Failure> {
+    pub(crate) fn get(&self, request: &Request, key: &Key, store: &Store) -> Result<Value, Failure> {
         let asked = request.parameter("resourceVersion");
         check_version(asked, store)?;
         let objects = if asked == "0" { self.cached(store) } else { store.objects() };
@@ -87,7 +87,7 @@ impl Lists {
     }
 
     /// One page of a list.
-    pub(super) fn list(&mut self, request: &Request, store: &Store) -> Result<Value, Failure> {
+    pub(crate) fn list(&mut self, request: &Request, store: &Store) -> Result<Value, Failure> {
         let (resource, namespace) = (request.target.resource, request.target.namespace.as_deref());
         let (selector, limit) = (request.selector()?, request.number("limit")?.unwrap_or_default());
         let (asked, token_text) = (request.parameter("resourceVersion"), request.parameter("continue"));

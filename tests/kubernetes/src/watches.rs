@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::failure::Failure;
-use super::request::Request;
-use super::resource::Resource;
-use super::selector::Selector;
-use super::state::{Shared, State};
-use super::store::{self, Change};
+use crate::failure::Failure;
+use crate::request::Request;
+use crate::resource::Resource;
+use crate::selector::Selector;
+use crate::state::{Shared, State};
+use crate::store::{self, Change};
 
 /// The pause between bookmarks: a minute at a real server, which is long for a test.
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(200);
@@ -43,7 +43,7 @@ struct Watch {
 }
 
 /// The body of the answer to a watch.
-pub(super) fn body(shared: &Arc<Shared>, request: &Request) -> Result<Body, Failure> {
+pub(crate) fn body(shared: &Arc<Shared>, request: &Request) -> Result<Body, Failure> {
     let timeout =
         request.number("timeoutSeconds")?.filter(|secs| *secs > 0).map_or(TIMEOUT, Duration::from_secs);
     let mut watch = Watch {
