@@ -1,11 +1,11 @@
 //! Jobs: work in systems outside of the bus. Jobs are effects of the state, so a crash loses none; their outcomes are
 //! inputs.
 //!
-//! A system is a line of `systems!` and a type that implements [`SystemJob`], in the file `job.rs` of its subject: which jobs it
+//! A system is a line of `systems!` and a type that implements [`SystemJob`], in the file `job.rs` of a folder: which jobs it
 //! needs, and what follows from their outcomes.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_protocol::GroupName;
 
 use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
@@ -13,7 +13,7 @@ use crate::node::{NodeJob, NodeOutcome};
 use crate::reboot_queue::{CommandJob, CommandOutcome};
 use crate::slot::{LockOutcome, SlotJob};
 use crate::state::State;
-use crate::system_job::SystemJob;
+use crate::system_job::{Subject, SystemJob};
 use crate::view::View;
 
 macro_rules! systems {
@@ -61,11 +61,11 @@ macro_rules! systems {
                 }
             }
 
-            /// The host it is about. A system has at most one job under way for a host, and the next one waits until its
-            /// outcome is committed.
-            pub fn host(&self) -> &HostName {
+            /// What it is about. A system has at most one job under way for a subject, whoever the job is for, and the next one
+            /// waits until its outcome is committed.
+            pub fn subject(&self) -> Subject {
                 match self {
-                    $(Self::$system(job) => job.host(),)+
+                    $(Self::$system(job) => job.subject(),)+
                 }
             }
 

@@ -96,5 +96,6 @@ pub use start::{
     UsedWindow, WindowBlocker, WindowUse, denied, forecast, startable,
 };
 pub use state::{ApplyError, State};
+pub use system_job::Subject;
 pub use view::{Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
 pub use why::{Blocker, Cause, Explanation, HostBlocker, explain};

@@ -1,4 +1,4 @@
-//! What each system outside of the bus implements for its jobs.
+//! What each system outside of the bus implements for its jobs, and what a job is about.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
@@ -7,6 +7,12 @@ use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
 use crate::state::State;
 use crate::view::View;
+
+/// What a job is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    Host(HostName),
+}
 
 /// The jobs of one system.
 pub(crate) trait SystemJob: Sized {
@@ -28,8 +34,8 @@ pub(crate) trait SystemJob: Sized {
     /// Whether the system has granted or refused it.
     fn is_answer(outcome: &Self::Outcome) -> bool;
 
-    /// The host it is about.
-    fn host(&self) -> &HostName;
+    /// What it is about.
+    fn subject(&self) -> Subject;
 
     /// Whether it releases what another job has taken.
     fn is_release(&self) -> bool;

@@ -4,11 +4,11 @@
 //! first time: the pauses double while the answer stays the same. After a failure, and while a release is refused, the pauses
 //! start at one second and double up to the retry interval or one minute, whichever is shorter. `Retry-After` is
 //! honoured within bounds. Every pause gets up to a quarter of jitter, so that sites refused together do not retry
-//! together. A pause delays only the job that was answered, not another one about its host. A token bucket limits all
+//! together. A pause delays only the job that was answered, not another one about its subject. A token bucket limits all
 //! requests to a system ([`rate`]).
 //!
 //! A job that is no longer wanted is not cut off, because a system without a fence may still carry it out. The next job
-//! about its host waits for its outcome, and until that has been committed: before, the state does not know of it.
+//! about its subject waits for its outcome, and until that has been committed: before, the state does not know of it.
 
 mod pace;
 mod rate;
@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use os_upgrade_kernel::{Job, JobDone, System};
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_kernel::{Job, JobDone, Subject, System};
+use os_upgrade_protocol::GroupName;
 
 pub(crate) use self::pace::Pace;
 use self::rate::{Backoff, Bucket, bounded};
@@ -127,12 +127,12 @@ impl Jobs {
     /// A job has ended. Returns whether its outcome counts: not if the job was begun in an earlier leadership.
     pub(crate) fn done(&mut self, now: Now, id: JobId, report: &JobReport) -> bool {
         let job = report.done.job();
-        self.systems.get_mut(&job.system()).is_some_and(|jobs| jobs.done(now, id, job.host(), report))
+        self.systems.get_mut(&job.system()).is_some_and(|jobs| jobs.done(now, id, &job.subject(), report))
     }
 
     /// What follows from the outcome of `job` is in the committed state.
     pub(crate) fn committed(&mut self, job: &Job) {
-        let jobs = self.systems.get_mut(&job.system()).and_then(|jobs| jobs.hosts.get_mut(job.host()));
+        let jobs = self.systems.get_mut(&job.system()).and_then(|jobs| jobs.subjects.get_mut(&job.subject()));
         if let Some(jobs) = jobs {
             jobs.uncommitted = false;
         }
@@ -145,14 +145,14 @@ struct SystemJobs {
     limits: SystemLimits,
     /// The process's name, as the seed of its jitter.
     nonce: String,
-    hosts: HashMap<HostName, HostJobs>,
+    subjects: HashMap<Subject, SubjectJobs>,
     bucket: Bucket,
     backoff: Backoff,
 }
 
-/// The jobs about one host.
+/// The jobs about one subject.
 #[derive(Debug, Default)]
-struct HostJobs {
+struct SubjectJobs {
     pace: Pace,
     /// The id of the last job that was begun.
     id: JobId,
@@ -172,7 +172,7 @@ impl SystemJobs {
         Self {
             limits,
             nonce: nonce.to_owned(),
-            hosts: HashMap::new(),
+            subjects: HashMap::new(),
             bucket: Bucket::new(limits.interval),
             backoff: Backoff::default(),
         }
@@ -180,7 +180,7 @@ impl SystemJobs {
 
     fn leadership_begins(&mut self, now: Now) {
         self.bucket.empty(now);
-        for jobs in self.hosts.values_mut() {
+        for jobs in self.subjects.values_mut() {
             jobs.pace.leadership_begins();
             jobs.uncommitted = false;
             // Another leader may have released the slot and taken it again.
@@ -191,7 +191,7 @@ impl SystemJobs {
     }
 
     fn under_way(&self) -> usize {
-        self.hosts.values().filter(|jobs| jobs.pace.is_under_way()).count()
+        self.subjects.values().filter(|jobs| jobs.pace.is_under_way()).count()
     }
 
     /// Begins those of `wanted` that are due. If not all can be, untried releases come first, then the jobs that have
@@ -202,9 +202,10 @@ impl SystemJobs {
         now: Now,
         started: &mut JobId,
     ) -> impl Iterator<Item = (JobId, Job)> {
-        let hosts: HashSet<&HostName> = wanted.iter().map(Job::host).collect();
-        self.hosts
-            .retain(|host, jobs| hosts.contains(host) || jobs.uncommitted || !jobs.pace.is_at_rest(now));
+        let subjects: HashSet<Subject> = wanted.iter().map(Job::subject).collect();
+        self.subjects.retain(|subject, jobs| {
+            subjects.contains(subject) || jobs.uncommitted || !jobs.pace.is_at_rest(now)
+        });
         let untried = self.pools_with_untried_releases(&wanted);
         let may_begin = |job: &Job| job.is_release() || job.pool().is_none_or(|pool| !untried.contains(pool));
         let wanted = wanted.into_iter().filter(may_begin);
@@ -213,8 +214,8 @@ impl SystemJobs {
         let mut free = self.limits.at_once.saturating_sub(self.under_way());
         let mut begun = Vec::new();
         for (_, job) in due {
-            // Of two jobs about one host, the second waits for the first.
-            if self.hosts.get(job.host()).is_some_and(|jobs| jobs.pace.is_under_way()) {
+            // Of two jobs about one subject, the second waits for the first.
+            if self.of_subject(&job).is_some_and(|jobs| jobs.pace.is_under_way()) {
                 continue;
             }
             if free == 0 || !self.bucket.take(now) {
@@ -222,7 +223,7 @@ impl SystemJobs {
             }
             free -= 1;
             *started += 1;
-            self.host_mut(job.host()).begin(now, *started, &job);
+            self.subjects.entry(job.subject()).or_default().begin(now, *started, &job);
             begun.push((*started, job));
         }
         begun.into_iter()
@@ -238,22 +239,22 @@ impl SystemJobs {
     /// The job's sort key, the most urgent least; `None` if it may not begin now.
     fn urgency(&self, job: &Job, now: Now) -> Option<(bool, Duration, bool)> {
         let release = job.is_release();
-        let due = self.hosts.get(job.host()).map_or(Some(Duration::ZERO), |jobs| jobs.due(job, now))?;
+        let due = self.of_subject(job).map_or(Some(Duration::ZERO), |jobs| jobs.due(job, now))?;
         let can_wait = !release || self.tries(job) > 0;
         self.backoff.is_over(now, release).then_some((can_wait, due, !release))
     }
 
     fn tries(&self, job: &Job) -> u32 {
-        self.hosts.get(job.host()).filter(|jobs| jobs.is_last(job)).map_or(0, |jobs| jobs.tries)
+        self.of_subject(job).filter(|jobs| jobs.is_last(job)).map_or(0, |jobs| jobs.tries)
     }
 
-    /// A job about `host` has ended.
-    fn done(&mut self, now: Now, id: JobId, host: &HostName, report: &JobReport) -> bool {
+    /// A job about `subject` has ended.
+    fn done(&mut self, now: Now, id: JobId, subject: &Subject, report: &JobReport) -> bool {
         let (limits, nonce) = (self.limits, &self.nonce);
-        let Some(jobs) = self.hosts.get_mut(host).filter(|jobs| jobs.id == id) else { return false };
+        let Some(jobs) = self.subjects.get_mut(subject).filter(|jobs| jobs.id == id) else { return false };
         jobs.answers += 1;
         let answers = jobs.answers;
-        let spread = |pause: Duration| with_jitter(pause, nonce, host, answers);
+        let spread = |pause: Duration| with_jitter(pause, nonce, subject, answers);
         self.backoff.extend(now, report.retry_after, spread);
         let release = report.done.job().is_release();
         let own = jobs.pause(&report.done, limits);
@@ -263,15 +264,13 @@ impl SystemJobs {
         jobs.uncommitted
     }
 
-    fn host_mut(&mut self, host: &HostName) -> &mut HostJobs {
-        if !self.hosts.contains_key(host) {
-            self.hosts.insert(host.clone(), HostJobs::default());
-        }
-        self.hosts.get_mut(host).expect("it was inserted")
+    /// What is known of the jobs about the subject of `job`.
+    fn of_subject(&self, job: &Job) -> Option<&SubjectJobs> {
+        self.subjects.get(&job.subject())
     }
 }
 
-impl HostJobs {
+impl SubjectJobs {
     fn is_last(&self, job: &Job) -> bool {
         self.last.as_ref() == Some(job)
     }
@@ -321,9 +320,9 @@ fn doubled(pause: Duration, times: u32) -> Duration {
 }
 
 /// `pause` plus up to a quarter, pseudo-random but reproducible.
-fn with_jitter(pause: Duration, nonce: &str, host: &HostName, answers: u64) -> Duration {
+fn with_jitter(pause: Duration, nonce: &str, subject: &Subject, answers: u64) -> Duration {
     let mut hasher = DefaultHasher::new();
-    (nonce, host, answers).hash(&mut hasher);
+    (nonce, subject, answers).hash(&mut hasher);
     let [.., a, b, c, d] = hasher.finish().to_be_bytes();
     fleet_lock::with_jitter(pause, u32::from_be_bytes([a, b, c, d]))
 }

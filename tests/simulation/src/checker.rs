@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
     ClientId, CommandJob, CommandOrder, CommandOutcome, Fact, Job, LockOperation, NodeJob, NodeOutcome,
-    Operation, Order, Record, Request, Settings, State, System,
+    Operation, Order, Record, Request, Settings, State, Subject, System,
 };
 use os_upgrade_protocol::{Action, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
@@ -498,10 +498,10 @@ impl Checker {
     /// A process has decided to send a request to a system outside of the bus.
     pub(crate) fn job_decided(&mut self, nonce: &str, job: &Job) {
         // Only lock servers are others'.
-        let Job::LockServer(_) = job else { return };
+        let Job::LockServer(slot) = job else { return };
         let requests = self.lock_requests.entry(job.system()).or_default();
         self.violations
-            .record("requests.check", requests.check(self.now, nonce, job.host(), job.is_release()));
+            .record("requests.check", requests.check(self.now, nonce, &slot.host, job.is_release()));
     }
 
     /// Such a system has answered a process with `retry_after`.
@@ -511,7 +511,8 @@ impl Checker {
 
     /// A request to such a system leaves a process; `leads` is whether that process holds the lease.
     pub(crate) fn job_request_sent(&mut self, job: &Job, leads: bool) {
-        self.violations.record("lock_server.check_lease", lock_server::check_lease(job.host(), leads));
+        let Subject::Host(host) = job.subject();
+        self.violations.record("lock_server.check_lease", lock_server::check_lease(&host, leads));
     }
 
     /// The API server of the cluster has carried out a job.

@@ -16,7 +16,7 @@ use crate::reboot_queue::{EntryEvent, EntryStatus, Rebooter};
 use crate::run::{HostEvent, HostStatus};
 use crate::slot::{ReleaseCause, release};
 use crate::state::State;
-use crate::system_job::SystemJob;
+use crate::system_job::{Subject, SystemJob};
 use crate::view::View;
 
 /// Work on the Kubernetes node of a host.
@@ -206,8 +206,8 @@ impl SystemJob for NodeJob {
         }
     }
 
-    fn host(&self) -> &HostName {
-        &self.host
+    fn subject(&self) -> Subject {
+        Subject::Host(self.host.clone())
     }
 
     fn is_release(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::no_answer::NoAnswer;
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
 use crate::state::State;
-use crate::system_job::SystemJob;
+use crate::system_job::{Subject, SystemJob};
 use crate::view::View;
 
 /// One of the operator's commands to run for the entry of a host.
@@ -144,8 +144,8 @@ impl SystemJob for CommandJob {
         }
     }
 
-    fn host(&self) -> &HostName {
-        &self.host
+    fn subject(&self) -> Subject {
+        Subject::Host(self.host.clone())
     }
 
     fn is_release(&self) -> bool {

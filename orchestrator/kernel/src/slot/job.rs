@@ -12,7 +12,7 @@ use crate::reason::{Denial, Reason, ReleaseRefusal};
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, next_reboot};
 use crate::run::{HostEvent, Run};
 use crate::state::State;
-use crate::system_job::SystemJob;
+use crate::system_job::{Subject, SystemJob};
 use crate::view::View;
 
 /// A request to a lock server about a host's slot.
@@ -118,8 +118,8 @@ impl SystemJob for SlotJob {
         }
     }
 
-    fn host(&self) -> &HostName {
-        &self.host
+    fn subject(&self) -> Subject {
+        Subject::Host(self.host.clone())
     }
 
     fn is_release(&self) -> bool {

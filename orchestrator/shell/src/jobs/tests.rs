@@ -1,7 +1,8 @@
 //! Tables of pauses, and the rate limit against a server that accepts one request a second in bursts of three.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{LockOutcome, NoAnswer, SlotJob, SlotOrder};
+use os_upgrade_kernel::{LockOutcome, NoAnswer, NodeFence, NodeJob, NodeOrder, Owner, SlotJob, SlotOrder};
+use os_upgrade_protocol::{HostName, RunId};
 
 use super::*;
 
@@ -79,7 +80,8 @@ fn names(begun: &[StartedJob]) -> String {
 }
 
 fn name(StartedJob { job, .. }: &StartedJob) -> String {
-    format!("{}-{}", if job.is_release() { "unlock" } else { "lock" }, job.host())
+    let Subject::Host(host) = job.subject();
+    format!("{}-{host}", if job.is_release() { "unlock" } else { "lock" })
 }
 
 /// The pauses between attempts for one host with these answers, in milliseconds.
@@ -434,6 +436,20 @@ fn release_after_its_own_lock_comes_first() {
 fn one_job_per_host_at_a_time() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "i");
     let wanted = [in_one_group(1, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
+    let (_, begun) = next(&mut jobs, 0, &wanted);
+    assert_eq!(begun.len(), 1, "{begun:?}");
+}
+
+/// What is begun for a run may end late, so work for the next one waits for it.
+#[test]
+fn one_job_per_host_at_a_time_whoever_it_is_for() {
+    let limits = SystemLimits::at_intervals(RETRY, Duration::ZERO);
+    let mut jobs = Jobs::new([(System::Cluster, limits)], "i");
+    let wanted = ["r1", "r2"].map(|run| {
+        let owner = Owner::Run(RunId::new(run).unwrap());
+        let order = NodeOrder::Check { owner, is_cordoned: false };
+        Job::Cluster(NodeJob { order, host: host(1), fence: NodeFence::default() })
+    });
     let (_, begun) = next(&mut jobs, 0, &wanted);
     assert_eq!(begun.len(), 1, "{begun:?}");
 }

@@ -5,7 +5,7 @@ use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::reboot_queue::EntryStatus;
 use os_upgrade_kernel::{
     ClientId, ClockDoubt, Config, ConfigOperation, Effect, Expected, Job, Operation, Reachability, Request,
-    RunOperation, RunResult, Slot, SlotOperation, SlotState, State, Trigger,
+    RunOperation, RunResult, Slot, SlotOperation, SlotState, State, Subject, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::instance::Instance as Logic;
@@ -350,7 +350,8 @@ fn is_settled(state: &State) -> bool {
     // A slot for an entry of the reboot queue is asked for until somebody gives one back.
     let is_of_queued = |effect: &Effect| {
         let Effect::Job(job) = effect else { return false };
-        let entry = state.entry_of_slot(job.host());
+        let Subject::Host(host) = job.subject();
+        let entry = state.entry_of_slot(&host);
         if let Job::RebootCommand(_) = job {
             return true;
         }

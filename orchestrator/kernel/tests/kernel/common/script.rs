@@ -15,7 +15,7 @@ use os_upgrade_kernel::{
     LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome, OnFailure,
     Operation, Order, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation,
     RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenMark, SeenNode, Settings,
-    SlotOperation, SlotOrder, Volumes, explain, forecast,
+    SlotOperation, SlotOrder, Subject, Volumes, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -131,10 +131,10 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
 
 /// The job of a system about the host that is named, which must be wanted.
 fn wanted<T: Clone>(site: &Site, words: &Words<'_>, of_system: impl Fn(&Job) -> Option<&T>) -> T {
-    let name = host(words.at(1));
+    let subject = Subject::Host(host(words.at(1)));
     let mut jobs = site.effects().into_iter().filter_map(|effect| {
         let Effect::Job(job) = effect else { return None };
-        of_system(&job).filter(|_| *job.host() == name).cloned()
+        of_system(&job).filter(|_| job.subject() == subject).cloned()
     });
     jobs.next().unwrap_or_else(|| panic!("{:?}: no such job is wanted", words.line))
 }
