@@ -5,6 +5,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
+use strum::VariantNames as _;
 
 use crate::config::difference::Difference;
 use crate::config::{Config, Rollout, Settings};
@@ -20,7 +21,7 @@ use crate::slot::{ClientId, ReleaseCause};
 use crate::start::MissedRun;
 
 /// Something that has become true.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Fact {
@@ -358,6 +359,11 @@ impl Fact {
     /// The fact's name: the `type` in its JSON.
     pub fn name(&self) -> &'static str {
         self.into()
+    }
+
+    /// Every name.
+    pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+        Self::VARIANTS.iter().copied()
     }
 
     /// What it is about.

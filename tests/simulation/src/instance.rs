@@ -37,8 +37,8 @@ pub(crate) struct Instance {
     pub(crate) paused: Option<Vec<Process>>,
     /// Whether its link to the bus works.
     pub(crate) linked: bool,
-    /// Whether its version does not know the newest format of the journal.
-    pub(crate) is_older: bool,
+    /// The kind of facts that its version does not know; `None`: it is the newest version.
+    pub(crate) unknown_kind: Option<&'static str>,
     /// Its clock minus the right time.
     pub(crate) clock: TimeDelta,
     pub(crate) store: Store,
@@ -126,7 +126,7 @@ impl Instance {
             logic: None,
             paused: None,
             linked: true,
-            is_older: false,
+            unknown_kind: None,
             clock: TimeDelta::zero(),
             store: Store::default(),
             journal: None,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::format::{NEWEST, OLDEST};
-use os_upgrade_kernel::{Job, JobDone, LockProvider, NoAnswer};
+use os_upgrade_kernel::format::NEWEST;
+use os_upgrade_kernel::{Fact, Job, JobDone, LockProvider, NoAnswer};
 use os_upgrade_protocol::hint::HintCause;
 use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
@@ -20,6 +20,7 @@ use os_upgrade_shell::lease::LeaseOutcome;
 use os_upgrade_shell::not_done::NotDone;
 
 use super::World;
+use super::sabotage::record_in;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
 use crate::bus::CREATED;
@@ -57,12 +58,13 @@ impl World {
             let of = self.rng.usize(..self.instances.len());
             self.instances[index].name = format!("i{of}");
         }
-        let is_older = self.occurs(Fault::OlderVersion);
+        let unknown_kind =
+            self.occurs(Fault::OlderVersion).then(|| self.rng.choice(Fact::names()).expect("not empty"));
         let instance = &mut self.instances[index];
-        instance.is_older = is_older;
+        instance.unknown_kind = unknown_kind;
         instance.start(&self.plan);
         let boot = instance.boot;
-        let version = if is_older { ", of an older version" } else { "" };
+        let version = unknown_kind.map(|kind| format!(", of a version before {kind}")).unwrap_or_default();
         self.trace.record(self.now, || format!("i{index} starts, process {boot}{version}"));
         if !self.is_linked(Peer::Instance(index)) {
             self.deliver_event(index, Event::Connected(false));
@@ -324,14 +326,16 @@ impl World {
     fn halted(&mut self, index: usize, halt: &Halt) {
         match halt {
             Halt::Copied { .. } => self.copy_noticed(index),
-            Halt::Journal(error) if error.is_of_another_version() && self.instances[index].is_older => {
+            Halt::Journal(error)
+                if error.is_of_another_version() && self.instances[index].unknown_kind.is_some() =>
+            {
                 self.upgrade(index);
             }
             Halt::Lost(_) | Halt::Journal(_) => self.checker.halted(index, halt),
         }
     }
 
-    /// The event as an instance reads it: an older version knows nothing of a newer format but that it is newer.
+    /// The event as an instance reads it: an older version knows nothing of a newer record but that its format is newer.
     fn read_by(&self, index: usize, mut event: Event) -> Event {
         if let Event::Journal { message: Ok(message), .. } = &mut event
             && !self.knows(index, message)
@@ -341,9 +345,11 @@ impl World {
         event
     }
 
-    /// Whether the instance's version has a word for everything in a message of the journal.
+    /// Whether the instance's version has a word for everything in a message of the journal. What follows from facts that it
+    /// does not know, it can read in a snapshot.
     pub(super) fn knows(&self, index: usize, message: &Message) -> bool {
-        message.format <= OLDEST || !self.instances[index].is_older
+        let Some(kind) = self.instances[index].unknown_kind else { return true };
+        record_in(message).is_none_or(|record| record.facts.iter().all(|fact| fact.name() != kind))
     }
 
     /// An operator installs the newest version: the older one has stopped at what it does not know, or would do what it

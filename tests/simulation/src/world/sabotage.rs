@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::format::OLDEST;
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::slot::{Denied, Full, HostDenied, ReleaseCause, Waiter};
 use os_upgrade_kernel::{
@@ -132,11 +131,11 @@ impl World {
     /// Sends the commands, or begins the jobs, that follow from a record at once, while it is being appended.
     pub(super) fn sabotage_append(&mut self, index: usize, message: &Message) {
         let hurries = matches!(self.bug, Some(Bug::SentBeforeCommit | Bug::JobBeforeCommit));
-        if !hurries || message.kind != Kind::Record || message.deflated {
+        if !hurries {
             return;
         }
         let Some(logic) = &self.instances[index].logic else { return };
-        let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
+        let Some(record) = record_in(message) else { return };
         let mut state = logic.state().clone();
         let Some(fence) = state.fence.as_ref().map(|fence| fence.sequence) else { return };
         let earlier: Vec<Effect> = effects(&state).collect();
@@ -165,11 +164,11 @@ impl World {
         if self.bug == Some(Bug::RecordTimesUnread) {
             stored_at = DateTime::UNIX_EPOCH;
         }
-        if self.bug == Some(Bug::UnknownFactsDropped) && !self.knows(index, &message) {
-            message = with_facts(message, |facts| {
-                facts.into_iter().filter(|fact| fact.format() <= OLDEST).collect()
-            });
-            message.format = OLDEST;
+        if self.bug == Some(Bug::UnknownFactsDropped)
+            && let Some(kind) = self.instances[index].unknown_kind
+        {
+            let is_known = |fact: &Fact| fact.name() != kind;
+            message = with_facts(message, |facts| facts.into_iter().filter(is_known).collect());
         }
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::SlotForgotten) => without_slot,
@@ -213,12 +212,17 @@ impl World {
     }
 }
 
+/// The record in a message, unless it is deflated.
+pub(super) fn record_in(message: &Message) -> Option<Record> {
+    if message.kind != Kind::Record || message.deflated {
+        return None;
+    }
+    serde_json::from_slice(&message.payload).ok()
+}
+
 /// The message with other facts, if it is a plain record.
 pub(super) fn with_facts(mut message: Message, instead: impl FnOnce(Vec<Fact>) -> Vec<Fact>) -> Message {
-    if message.kind == Kind::Record
-        && !message.deflated
-        && let Ok(mut record) = serde_json::from_slice::<Record>(&message.payload)
-    {
+    if let Some(mut record) = record_in(&message) {
         record.facts = instead(record.facts);
         message.payload = Bytes::from(serde_json::to_vec(&record).expect("it was JSON"));
     }
