@@ -38,7 +38,7 @@ fn example() -> Value {
             "lag": 0,
             "address": "10.0.0.1:8080",
             "version": "0.1.0",
-            "reads-format": 4,
+            "reads-format": 11,
             "timezone": "Europe/Stockholm",
             "zone-data": "2026f",
             "last-seen": "2026-11-21T01:00:00Z",
@@ -84,8 +84,6 @@ pub struct InstanceState<'a> {
     pub address: Cow<'a, str>,
     pub version: Cow<'a, str>,
     /// The newest format of the journal that it reads; records of a newer one stop it.
-    #[serde(default)]
-    #[schema(required)]
     pub reads_format: u32,
     /// `[site] timezone` of its settings; absent for an instance of an older version.
     #[serde(skip_serializing_if = "Option::is_none")]

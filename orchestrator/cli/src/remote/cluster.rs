@@ -64,11 +64,7 @@ impl Row for InstanceState<'static> {
         Column::wide("POSITION", |instance, _| instance.position.to_string()),
         Column::new("ADDRESS", |instance, _| instance.address.to_string()),
         Column::wide("VERSION", |instance, _| instance.version.to_string()),
-        Column::wide("FORMAT", |instance, _| {
-            // An older version does not say it.
-            let format = Some(instance.reads_format).filter(|format| *format > 0);
-            format.map_or_else(|| "-".to_owned(), |format| format.to_string())
-        }),
+        Column::wide("FORMAT", |instance, _| instance.reads_format.to_string()),
         Column::whole("LAST SEEN", |instance, zone| zone.stamp(instance.last_seen)),
         Column::text("", |instance, _| remark(instance)),
     ];
@@ -137,7 +133,7 @@ mod tests {
         let instance = |name: &str, role: &str, reachable: bool| {
             json!({
                 "instance": name, "role": role, "reachable": reachable, "ready": true, "position": 120, "lag": 3,
-                "address": "127.0.0.1:8646", "version": "0.1.0", "reads-format": 3, "last-seen": "2026-11-20T12:00:00Z"
+                "address": "127.0.0.1:8646", "version": "0.1.0", "reads-format": 11, "last-seen": "2026-11-20T12:00:00Z"
             })
         };
         let replica = |server: &str, current: bool, offline: bool, lag: u64| json!({ "server": server, "current": current, "offline": offline, "lag": lag });
@@ -155,8 +151,8 @@ mod tests {
 leader: a1
 
 INSTANCE  ROLE      LAG  POSITION  ADDRESS         VERSION  FORMAT  LAST SEEN
-a1        leader    3    120       127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z
-b22       follower  3    120       127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z  unreachable
+a1        leader    3    120       127.0.0.1:8646  0.1.0    11      2026-11-20T12:00:00Z
+b22       follower  3    120       127.0.0.1:8646  0.1.0    11      2026-11-20T12:00:00Z  unreachable
 
 STREAM  LEADER  REPLICAS
 s1      n1      n2 current, n3 behind by 9

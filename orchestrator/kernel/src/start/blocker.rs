@@ -126,11 +126,6 @@ impl WindowBlocker {
         Self::kinds().filter(|kind| !WITHOUT_WINDOW.contains(kind))
     }
 
-    /// Whether the clock is behind the newest record.
-    pub(crate) const fn is_clock_behind(&self) -> bool {
-        matches!(self, Self::Any(StartBlocker::Clock(ClockDoubt::ClockBehind { .. })))
-    }
-
     /// Every kind that a forecast may contain: waiting for the active run to end is not a blocker.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).chain(ClockDoubt::VARIANTS).copied();

@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use os_upgrade_kernel::format::Stored;
 use os_upgrade_kernel::{Record, State};
 
 use super::codec::{Kind, Message, encode};
@@ -132,7 +131,7 @@ impl Appender {
         self.under_way = None;
     }
 
-    fn begin<T: serde::Serialize + Stored>(&mut self, kind: Kind, content: &T, tip: &Tip, now: Now) -> Step {
+    fn begin<T: serde::Serialize>(&mut self, kind: Kind, content: &T, tip: &Tip, now: Now) -> Step {
         assert!(self.under_way.is_none(), "one append at a time");
         let (nonce, appends) = (&self.nonce, &mut self.appends);
         let messages = encode(kind, content, tip, || {

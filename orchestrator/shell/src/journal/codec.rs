@@ -10,7 +10,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use os_upgrade_kernel::format::{self, Stored};
+use os_upgrade_kernel::format;
 use os_upgrade_kernel::{Record, State};
 use os_upgrade_protocol::subject;
 use serde::Serialize;
@@ -157,14 +157,13 @@ fn read_part(text: &str) -> Option<(u32, u32)> {
 }
 
 /// Encodes `content` as the messages that follow `tip`; `next_id` provides their ids.
-pub fn encode<T: Serialize + Stored>(
+pub fn encode<T: Serialize>(
     kind: Kind,
     content: &T,
     tip: &Tip,
     mut next_id: impl FnMut() -> AppendId,
 ) -> Vec<Message> {
     let json = serde_json::to_vec(content).expect("records and states serialise");
-    let format = content.format();
     // A larger payload could not be read back.
     assert!(
         json.len() <= INFLATED_BYTES_MAX,
@@ -183,7 +182,7 @@ pub fn encode<T: Serialize + Stored>(
                 kind,
                 previous: previous.replace(append_id.clone()),
                 append_id,
-                format,
+                format: format::NEWEST,
                 part: count(index + 1),
                 parts: count(parts),
                 deflated,
@@ -205,10 +204,8 @@ fn deflate(json: &[u8]) -> Vec<u8> {
 
 /// Decodes a joined payload; `last` is its last message.
 pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
-    match last.format {
-        format::OLDEST..=format::NEWEST => {}
-        found @ ..format::OLDEST => return Err(DecodeError::OldFormat(found)),
-        found => return Err(DecodeError::NewFormat(found)),
+    if last.format > format::NEWEST {
+        return Err(DecodeError::NewFormat(last.format));
     }
     let inflated;
     let json = if last.deflated {

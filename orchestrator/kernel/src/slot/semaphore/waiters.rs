@@ -94,11 +94,6 @@ impl Waiters {
         self.known.len()
     }
 
-    /// All waiters, including expired ones that have not been removed yet.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Waiter> {
-        self.known.values()
-    }
-
     /// The waiters that are remembered at `now`, by arrival.
     pub fn remembered(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&ClientId, &Waiter)> {
         let waiters = self.by_turn.iter().filter_map(|(_, id)| Some((id, self.known.get(id)?)));

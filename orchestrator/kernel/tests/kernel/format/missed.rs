@@ -1,8 +1,7 @@
-//! Missed runs, which format 4 added.
+//! Missed runs.
 
 use os_upgrade_calendar::{CalendarError, Watermark};
 use os_upgrade_console::describe;
-use os_upgrade_kernel::format::Stored as _;
 use os_upgrade_kernel::{
     ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, SecretName, StartBlocker, State, WindowBlocker,
 };
@@ -43,6 +42,16 @@ fn missed_runs() {
             StartBlocker::Clock(ClockDoubt::ClockSkew { seconds: 40 }).into(),
             r#"{"kind":"clock-skew","seconds":40}"#,
         ),
+        (StartBlocker::Clock(ClockDoubt::ClockUnmeasured).into(), r#"{"kind":"clock-unmeasured"}"#),
+        (
+            StartBlocker::Clock(ClockDoubt::ClockDisputed { differ: 2, hosts: 3 }).into(),
+            r#"{"kind":"clock-disputed","differ":2,"hosts":3}"#,
+        ),
+        (StartBlocker::Clock(ClockDoubt::ClockStepped).into(), r#"{"kind":"clock-stepped"}"#),
+        (
+            StartBlocker::Clock(ClockDoubt::ClockBehind { newest: start() }).into(),
+            r#"{"kind":"clock-behind","newest":"2026-11-21T01:00:00Z"}"#,
+        ),
     ];
     let variant = |blocker: &WindowBlocker| match blocker {
         WindowBlocker::NoWindows => 0,
@@ -54,9 +63,13 @@ fn missed_runs() {
         WindowBlocker::Any(StartBlocker::StrongboxSealed { .. }) => 6,
         WindowBlocker::Any(StartBlocker::NoHosts { .. }) => 7,
         WindowBlocker::Any(StartBlocker::NoneApproved { .. }) => 8,
-        WindowBlocker::Any(StartBlocker::Clock(_)) => 9,
+        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockSkew { .. })) => 9,
+        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockUnmeasured)) => 10,
+        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockDisputed { .. })) => 11,
+        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockStepped)) => 12,
+        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockBehind { .. })) => 13,
     };
-    check(&blockers, variant, 10);
+    check(&blockers, variant, 14);
     for (blocker, json) in blockers {
         check(&[(MissedReason::Blocked(blocker), json)], |_| 0, 1);
     }
@@ -64,8 +77,7 @@ fn missed_runs() {
     let missed = MissedRun { start: start(), latest: start(), end: start(), reason, unrecorded: 0 };
     let missed = MissedRuns { settled: Watermark::up_to(start()), total: 1, last: Some(missed.into()) };
     let state = State { missed, ..State::default() };
-    assert_eq!(state.format(), 4);
-    check_words("State", &serde_json::to_value(&state).unwrap(), 4);
+    check_words("State", &serde_json::to_value(&state).unwrap());
 }
 
 /// When it is read, what blocked the run may have ended.

@@ -1,10 +1,9 @@
-//! The Kubernetes nodes of hosts as JSON, which format 7 added.
+//! The Kubernetes nodes of hosts as JSON.
 
 use os_upgrade_kernel::{
     Node, NodeFence, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, RunHost, Slot, Volumes,
 };
 
-use super::words::check_formats;
 use super::*;
 
 fn pods(obstacle: PodObstacle) -> Pods {
@@ -77,7 +76,6 @@ fn node_steps() {
     };
     let table = steps();
     check(&table, variant, 8);
-    check_formats(&table, |step| Fact::Node { host: host("h1"), step: step.clone() }.format());
     for (step, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, step.name())), "{json}");
     }
@@ -110,10 +108,15 @@ fn node_waits() {
             r#"{"kind":"volumes","volumes":{"count":2,"first":["v"],"staying":0}}"#,
         ),
     ];
-    let kinds = ["not-ready", "unreachable", "refused", "pods", "volumes", "foreign-mark"];
-    check(&table, |wait| kinds.iter().position(|kind| *kind == wait.kind()).unwrap(), 6);
-    let step = |waits: &NodeWait| NodeStep::Waiting { waits: waits.clone() };
-    check_formats(&table, |waits| Fact::Node { host: host("h1"), step: step(waits) }.format());
+    let variant = |wait: &NodeWait| match wait {
+        NodeWait::NotReady => 0,
+        NodeWait::Unreachable { .. } => 1,
+        NodeWait::Refused { .. } => 2,
+        NodeWait::Pods { .. } => 3,
+        NodeWait::Volumes { .. } => 4,
+        NodeWait::ForeignMark { .. } => 5,
+    };
+    check(&table, variant, 6);
 
     let detail = || "no".to_owned();
     let table = [
@@ -166,10 +169,6 @@ fn node_waits() {
         PodObstacle::Finalizers { .. } => 14,
     };
     check(&table, variant, 15);
-    check_formats(&table, |obstacle| {
-        let waits = NodeWait::Pods { pods: pods(obstacle.clone()) };
-        Fact::Node { host: host("h1"), step: step(&waits) }.format()
-    });
 }
 
 /// A state with everything that a node can have, as a snapshot keeps it.
@@ -200,6 +199,14 @@ fn nodes() {
         ),
         (node(NodeStage::Uncordoning { release: None, reason: None }), r#""stage":{"kind":"uncordoning"}"#),
     ];
+    let stages = |node: &Node| match node.stage {
+        NodeStage::Checking => 0,
+        NodeStage::Evicting => 1,
+        NodeStage::Drained => 2,
+        NodeStage::Rechecking => 3,
+        NodeStage::Uncordoning { .. } => 4,
+    };
+    assert_eq!(table.iter().map(|(node, _)| stages(node)).collect::<BTreeSet<_>>(), (0..5).collect());
     for (node, stage) in table {
         let full = Node {
             boot_id: Some("one".to_owned()),
@@ -213,17 +220,14 @@ fn nodes() {
             r#""boot-id":"one","left":"one","waits":{"kind":"not-ready"}"#,
         );
         check(&[(full.clone(), json.as_str())], |_| 0, 1);
-        let newer = Node {
+        let taken_over = Node {
             was_unschedulable: true,
             takes_over: Some(NodeFence { restored: 0, sequence: 9 }),
-            ..full.clone()
+            ..full
         };
-        for (node, format) in [(full, 7), (newer, 10)] {
-            let nodes = [(host("h1"), node)].into_iter().collect();
-            let state = State { nodes, restored: 1, ..State::default() };
-            assert_eq!(state.format(), format);
-            check_words("State", &serde_json::to_value(&state).unwrap(), state.format());
-        }
+        let nodes = [(host("h1"), taken_over)].into_iter().collect();
+        let state = State { nodes, restored: 1, ..State::default() };
+        check_words("State", &serde_json::to_value(&state).unwrap());
     }
 }
 
@@ -243,5 +247,5 @@ fn drains_of_runs() {
     }))
     .unwrap();
     let state = State { slots: [(self::host("h1"), slot)].into_iter().collect(), ..State::default() };
-    assert_eq!(state.format(), 7);
+    check_words("State", &serde_json::to_value(&state).unwrap());
 }

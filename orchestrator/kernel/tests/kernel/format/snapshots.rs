@@ -1,15 +1,17 @@
-//! Parts of a snapshot, and the format that each needs.
+//! Parts of a snapshot, and one that has them all.
 
+use os_upgrade_calendar::Watermark;
 use os_upgrade_kernel::fact::IgnoreCause;
-use os_upgrade_kernel::format::Stored as _;
 use os_upgrade_kernel::reason::ReleaseRefusal;
 use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
-use os_upgrade_kernel::{Fact, LockProvider, NoAnswer, Slot, SlotState, State};
+use os_upgrade_kernel::{
+    Fact, LockProvider, MissedReason, MissedRun, NoAnswer, Settings, Slot, SlotState, State,
+};
 use serde_json::json;
 
 use super::check;
 use super::words::check_words;
-use crate::common::{client, group, host, run, start};
+use crate::common::{client, config, group, host, run, start};
 
 #[test]
 fn parts() {
@@ -61,55 +63,90 @@ fn parts() {
     );
     check(&[(refused(), json)], |_| 0, 1);
 
-    // A snapshot has the format of the newest thing in it.
-    let state_of = |change: &dyn Fn(&mut State)| {
-        let mut state = State::default();
-        change(&mut state);
-        state.format()
-    };
-    let semaphores = |interval: &str| {
-        let waiter = format!(
-            r#"{{"since":"2026-11-21T01:00:00Z","asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"{interval}}}"#
-        );
-        serde_json::from_str(&format!(
-            r#"{{"default":{{"slots":1,"holders":{{}},"waiters":{{"n1":{waiter}}}}}}}"#
-        ))
-        .unwrap()
-    };
-    assert_eq!(state_of(&|_| ()), 2);
-    let upgraded = |state: &mut State| {
-        state.last_upgrades = serde_json::from_str(r#"{"h1":"2026-11-21T01:00:00Z"}"#).unwrap();
-        check_words("State", &serde_json::to_value(&*state).unwrap(), 5);
-    };
-    assert_eq!(state_of(&upgraded), 5);
-    let removed = |state: &mut State| {
-        let (host, actor, reason) = (host("h1"), "eve".to_owned(), "scrapped".to_owned());
-        state.apply(start(), &Fact::HostRemoved { host, actor, reason, announced: 7 }).unwrap();
-        check_words("State", &serde_json::to_value(&*state).unwrap(), 5);
-    };
-    assert_eq!(state_of(&removed), 5);
-    let turns = |state: &mut State| {
-        state.turns = serde_json::from_str(r#"{"runs":2,"last":{"h1":1}}"#).unwrap();
-        check_words("State", &serde_json::to_value(&*state).unwrap(), 9);
-    };
-    assert_eq!(state_of(&turns), 9);
-    assert_eq!(state_of(&|state| state.semaphores = semaphores("")), 2);
-    assert_eq!(state_of(&|state| state.semaphores = semaphores(r#","interval-secs":300"#)), 3);
-    assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), slot(None)))), 2);
-    assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), refused()))), 3);
+    // Hosts whose replies were ignored of late.
     let mut ignoring = State::default();
-    let ignored = Fact::Ignored {
-        sequence: 3,
-        host: Some(host("h1")),
-        reply: None,
-        why: IgnoreCause::NothingOutstanding,
-    };
-    ignoring.apply(start(), &ignored).unwrap();
-    assert_eq!((ignored.format(), ignoring.format()), (2, 3));
+    ignoring.apply(start(), &ignored()).unwrap();
     let written = serde_json::to_value(&ignoring.ignored_replies).unwrap();
     let minute = start().timestamp() / 60;
     assert_eq!(written, json!({ "minute": minute, "hosts": ["h1"] }));
-    let snapshot = serde_json::to_value(&ignoring).unwrap();
-    assert_eq!(snapshot["ignored-replies"], written);
-    check_words("State", &snapshot, 3);
+    assert_eq!(serde_json::to_value(&ignoring).unwrap()["ignored-replies"], written);
+}
+
+fn ignored() -> Fact {
+    let why = IgnoreCause::NothingOutstanding;
+    Fact::Ignored { sequence: 3, host: Some(host("h1")), reply: None, why }
+}
+
+/// A new field of the state does not compile here, and fails if its words are not in the list.
+#[test]
+fn state_with_every_field() {
+    let time = "2026-11-21T01:00:00Z";
+    let mut state: State = serde_json::from_value(json!({
+        "settings": Settings::default(),
+        "config": config(),
+        "config-revision": 1,
+        "semaphores": { "default": {
+            "slots": 1,
+            "holders": {},
+            "waiters": { "n1": { "since": time, "asked": time, "turn": time, "interval-secs": 300 } },
+        } },
+        "strongbox": { "check": "c2VhbA==", "secrets": {
+            "h1": { "sealed": "c2VjcmV0", "actor": "eve", "since": time },
+        } },
+        "slots": { "h1": {
+            "group": "edge", "provider": "external", "standing": "held", "since": time, "run": "r1",
+            "refusal": { "kind": "unreachable", "why": { "kind": "timed-out" } },
+            "in-doubt": true, "unlocked-at": time, "command": null, "begun": false, "unsent-at-fence": null,
+        } },
+        "run": null,
+        "last-run": null,
+        "spent-at": serde_json::to_value(Watermark::up_to(start())).unwrap(),
+        "retractions": { "7": "h1" },
+        "fence": null,
+        "control": 7,
+        "last-upgraded-at": { "h2": time },
+        "turns": { "runs": 2, "last": { "h1": 1 } },
+        "reboot-queue": { "disabled": true, "next-index": 0, "entries": {} },
+        "nodes": { "h1": { "stage": { "kind": "checking" }, "since": time } },
+        "restored": 1,
+    }))
+    .unwrap();
+    let (host, actor, reason) = (host("h1"), "eve".to_owned(), "scrapped".to_owned());
+    let removed = Fact::HostRemoved { host, actor, reason, announced: 7 };
+    let missed = MissedRun {
+        start: start(),
+        latest: start(),
+        end: start(),
+        reason: MissedReason::NoLeader,
+        unrecorded: 0,
+    };
+    for fact in [ignored(), removed, Fact::RunMissed(missed)] {
+        state.apply(start(), &fact).unwrap();
+    }
+    let written = serde_json::to_value(&state).unwrap();
+    check_words("State", &written);
+    let State {
+        settings: _,
+        config: _,
+        config_revision: _,
+        semaphores: _,
+        strongbox: _,
+        enrolment: _,
+        slots: _,
+        run: _,
+        last_run: _,
+        watermark: _,
+        missed: _,
+        retractions: _,
+        fence: _,
+        control: _,
+        last_upgrades: _,
+        turns: _,
+        ignored_replies: _,
+        reboot_queue: _,
+        nodes: _,
+        restored: _,
+    } = state;
+    let fields = written.as_object().unwrap();
+    assert_eq!(fields.len(), 20, "{:?}", fields.keys());
 }
