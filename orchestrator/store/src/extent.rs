@@ -30,16 +30,7 @@ pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, St
         .fetch_optional(&mut *connection)
         .await?;
     let since = oldest.map(|oldest| row::time(&oldest, "at")).transpose()?;
-    // Stores of older versions have no such table, and no gaps.
-    let has_gaps: bool =
-        query_scalar("SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = 'gaps'")
-            .fetch_one(&mut *connection)
-            .await?;
-    let gaps: i64 = if has_gaps {
-        query_scalar("SELECT count(*) FROM gaps").fetch_one(&mut *connection).await?
-    } else {
-        0
-    };
+    let gaps: i64 = query_scalar("SELECT count(*) FROM gaps").fetch_one(&mut *connection).await?;
     let runs: i64 = query_scalar("SELECT count(*) FROM runs").fetch_one(&mut *connection).await?;
     let bytes: i64 =
         query_scalar("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")

@@ -111,14 +111,6 @@ pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> 
 
 /// The state with which the fold begins, and the first record after it.
 async fn base(reader: &mut SqliteConnection) -> Result<(State, u64), StoreError> {
-    let exists: i64 =
-        query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'base'")
-            .fetch_one(&mut *reader)
-            .await?;
-    if exists == 0 {
-        // Stores of older versions always begin with the journal.
-        return Ok((State::default(), 0));
-    }
     let Some(row) = query("SELECT sequence, state FROM base").fetch_optional(reader).await? else {
         return Ok((State::default(), 0));
     };

@@ -14,23 +14,15 @@ use super::error::OpenError;
 /// "OSUP", as the first migration writes it.
 const APPLICATION_ID: u32 = 0x4F53_5550;
 
-/// The value of `PRAGMA auto_vacuum` with which space is given back in steps.
-const INCREMENTAL: i64 = 2;
-
 /// How long a connection waits for another's lock.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only: a released migration never changes, not even in its comments.
-const MIGRATIONS: [(i64, &str, &str); 8] = [
-    (8, "projection", include_str!("../../../migrations/0008_projection.sql")),
-    (9, "retention", include_str!("../../../migrations/0009_retention.sql")),
-    (10, "history", include_str!("../../../migrations/0010_history.sql")),
-    (11, "runs", include_str!("../../../migrations/0011_runs.sql")),
-    (12, "reboots", include_str!("../../../migrations/0012_reboots.sql")),
-    (13, "nodes", include_str!("../../../migrations/0013_nodes.sql")),
-    (14, "totals", include_str!("../../../migrations/0014_totals.sql")),
-    (15, "pruned", include_str!("../../../migrations/0015_pruned.sql")),
-];
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(16, "schema", include_str!("../../../migrations/0016_schema.sql"))];
+
+/// The oldest schema that is brought up to date. Builds that were never released made it in steps; older ones stop before it.
+const OLDEST: i64 = 15;
 
 /// The options of every connection to the file at `path`.
 pub(super) fn options(path: &Path) -> SqliteConnectOptions {
@@ -58,13 +50,6 @@ pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, Op
         .await
         .map_err(error)?;
     migrate(&mut connection, path).await?;
-    let auto_vacuum: i64 =
-        sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&mut connection).await.map_err(error)?;
-    // Stores of older versions never give space back. It is changed by rewriting the file, once.
-    if auto_vacuum != INCREMENTAL {
-        // Without room for a copy it goes on as before.
-        drop(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL; VACUUM").execute(&mut connection).await);
-    }
     let written = sqlx::query("INSERT INTO site (one, name) VALUES (1, ?) ON CONFLICT DO NOTHING").bind(site);
     written.execute(&mut connection).await.map_err(error)?;
     // If the row already existed, nothing has been written so far: check that the file can be written.
@@ -128,11 +113,12 @@ async fn check_version(connection: &mut SqliteConnection, path: &Path) -> Result
         .fetch_one(connection)
         .await
         .map_err(|source| OpenError::of(path, source))?;
-    let [(first, ..), ..] = MIGRATIONS;
     let known = MIGRATIONS.last().map_or(0, |(version, ..)| *version);
     match newest {
         Some(found) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
-        Some(found) if found < first => Err(OpenError::Older { path: path.to_owned(), found, first }),
+        Some(found) if found < OLDEST => {
+            Err(OpenError::Older { path: path.to_owned(), found, first: OLDEST })
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -141,7 +127,9 @@ async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), O
     let migration = |(version, name, sql): (i64, &'static str, &'static str)| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    let migrator = Migrator::with_migrations(MIGRATIONS.map(migration).to_vec());
+    let mut migrator = Migrator::with_migrations(MIGRATIONS.map(migration).to_vec());
+    // The steps that made the oldest schema are not among them.
+    migrator.set_ignore_missing(true);
     migrator.run_direct(None, connection, false).await.map_err(|error| {
         if let MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) = error {
             OpenError::of(path, source)

@@ -114,20 +114,6 @@ async fn space_is_given_back() {
     assert_eq!(count(&store, "PRAGMA freelist_count").await, 0);
 }
 
-/// Stores of earlier versions could not give space back.
-#[tokio::test]
-async fn older_store_learns_to_give_space_back() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("store.sqlite");
-    Projector::open(&path, "site").await.unwrap().close().await.unwrap();
-    let mut connection = connect(&path).await;
-    sqlx::raw_sql("PRAGMA auto_vacuum = NONE; VACUUM").execute(&mut connection).await.unwrap();
-    sqlx::Connection::close(connection).await.unwrap();
-    assert_eq!(rows(&path, "PRAGMA auto_vacuum").await, ["0"]);
-    Projector::open(&path, "site").await.unwrap();
-    assert_eq!(rows(&path, "PRAGMA auto_vacuum").await, ["2"]);
-}
-
 /// Nobody waits for a run that was under way before a gap, and is over after it.
 #[tokio::test]
 async fn run_that_ended_in_a_gap_has_an_unknown_result() {
