@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::dot_segment;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_auth::Authenticator;
-use os_upgrade_shell::text::one_line;
+use os_upgrade_protocol::text::one_line;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_store::History;
 use tokio::sync::Semaphore;

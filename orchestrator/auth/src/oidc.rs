@@ -12,8 +12,8 @@ use std::sync::Arc;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::text::one_line;
 use os_upgrade_settings::{ApiOidc, Jwks, StringList};
-use os_upgrade_shell::text::one_line;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 

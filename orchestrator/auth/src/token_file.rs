@@ -14,7 +14,7 @@ use chrono::{DateTime, Datelike as _, TimeDelta, Timelike as _, Utc};
 use os_upgrade_platform::file_watch::Version;
 use os_upgrade_platform::plain_file;
 use os_upgrade_protocol::GroupName;
-use os_upgrade_shell::text::one_line;
+use os_upgrade_protocol::text::one_line;
 use serde::{Deserialize, Serialize};
 
 use super::{Caller, Rights, Role, SecretHash, TokenName};

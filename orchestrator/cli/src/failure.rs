@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use os_upgrade_conformance as conformance;
+use os_upgrade_protocol::text::one_line;
 use os_upgrade_settings as settings;
 use os_upgrade_shell::not_done::NotDone;
-use os_upgrade_shell::text::one_line;
 use reqwest::StatusCode;
 
 use crate::lines::errln;

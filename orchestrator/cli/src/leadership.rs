@@ -24,6 +24,6 @@ pub(crate) async fn note_last_known(client: &Client, output: Output) {
     }
     let read = client.read(&cluster::READ).await;
     if let Some(trouble) = read.ok().and_then(|cluster| trouble(&cluster)) {
-        output.aside(&os_upgrade_shell::text::sanitized(&format!("{trouble}; last known:")));
+        output.aside(&os_upgrade_protocol::text::sanitized(&format!("{trouble}; last known:")));
     }
 }

@@ -7,7 +7,7 @@ mod zone;
 use clap::{Args, ValueEnum};
 use console::Term;
 use os_upgrade_api_types::body::{Page, Progress};
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use os_upgrade_protocol::text::one_line;
 use os_upgrade_shell::fleet_lock::RetryAfter;
-use os_upgrade_shell::text::one_line;
 use serde_json::Value;
 
 use super::case::Expected;

@@ -6,9 +6,8 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::json;
 use os_upgrade_protocol::limits::bounded_message;
+use os_upgrade_protocol::text::one_line;
 use serde::Deserialize;
-
-use crate::text::one_line;
 
 /// The largest body of an answer, in bytes. Of a larger body, the client passes at least one byte more.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;

@@ -18,4 +18,3 @@ pub mod journal;
 pub mod lease;
 pub mod not_done;
 pub mod storage;
-pub mod text;

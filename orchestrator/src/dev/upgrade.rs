@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use os_upgrade_api_types::routes::runs::RunInFull;
 use os_upgrade_cli::output::outln;
-use os_upgrade_shell::text::one_line;
+use os_upgrade_protocol::text::one_line;
 use tokio::time::Instant;
 
 use super::api::{Api, Triggered};

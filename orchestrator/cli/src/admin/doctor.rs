@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
+use os_upgrade_protocol::text::sanitized;
 use os_upgrade_settings::{self as settings, Settings};
-use os_upgrade_shell::text::sanitized;
 
 use self::check::{Check, Verdict};
 use self::subject::Subject;

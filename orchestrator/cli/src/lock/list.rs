@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::Args;
 use os_upgrade_api_types::routes::slots::{self, SlotGroup, SlotHolder, SlotWaiter, Slots};
 use os_upgrade_api_types::word::Word;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde_json::Value;
 
 use crate::Failure;

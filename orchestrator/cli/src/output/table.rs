@@ -4,7 +4,7 @@
 use std::iter;
 
 use console::{measure_text_width, pad_str, truncate_str};
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 use super::Zone;
 

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_calendar::Duration;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 /// How operators write a moment.
 pub(crate) const MOMENTS: &str =

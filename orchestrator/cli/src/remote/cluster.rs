@@ -5,7 +5,7 @@ use os_upgrade_api_types::routes::cluster::{
     self, ClusterState, CopiesState, InstanceState, ReplicaState, StreamState,
 };
 use os_upgrade_api_types::routes::health;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 use super::options::Remote;
 use crate::Failure;

@@ -4,7 +4,7 @@ use clap::Args;
 use os_upgrade_api_types::node::WaitingPod;
 use os_upgrade_api_types::routes::drains::{PREVIEW, PodName, Preview};
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 use super::options::Remote;
 use crate::Failure;

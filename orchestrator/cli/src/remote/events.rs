@@ -228,7 +228,7 @@ fn line(data: &Value, time: impl Fn(&str) -> String) -> String {
         Ok(event) => describe(&event.what).to_string(),
         Err(_) => data["kind"].as_str().unwrap_or("an event without a kind").to_owned(),
     };
-    let what = os_upgrade_shell::text::one_line(&what, usize::MAX);
+    let what = os_upgrade_protocol::text::one_line(&what, usize::MAX);
     match data["time"].as_str() {
         Some(at) => format!("{}  {what}", time(at)),
         // Under the others, which have a time.

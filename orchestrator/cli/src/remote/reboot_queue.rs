@@ -11,7 +11,7 @@ use os_upgrade_api_types::routes::reboot_queue::{
     self as routes, Entry, EntryIndex, EntryToCancel, EntryToGiveUp, IsEnabled, NodesToReboot, WhyAsked,
 };
 use os_upgrade_console::first_of;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 

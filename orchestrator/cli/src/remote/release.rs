@@ -2,7 +2,7 @@
 
 use os_upgrade_api_types::routes::hosts::{self as routes, Host};
 use os_upgrade_console::commands::{hosts_uncordon, lock_release};
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 use crate::output::Output;
 use crate::rest::Client;

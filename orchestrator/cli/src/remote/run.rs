@@ -17,7 +17,7 @@ use os_upgrade_api_types::routes::state::{self, State};
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::RunResult;
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 
 use self::view::Listed;

@@ -9,7 +9,7 @@ use os_upgrade_api_types::routes::strongbox::{
     self as routes, Secret, SecretValue, Secrets, Strongbox, StrongboxChange, StrongboxKey,
 };
 use os_upgrade_kernel::SecretName;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;
 use zeroize::Zeroizing;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use os_upgrade_api_types::routes::cluster;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use os_upgrade_api_types::routes::windows::{self as routes, Occurrence};
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 use super::options::Remote;
 use super::run::view::span;

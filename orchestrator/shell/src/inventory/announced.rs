@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdSet;
 use os_upgrade_kernel::SeenHost;
+use os_upgrade_protocol::text::one_line;
 use os_upgrade_protocol::{Announcement, ApplicationName, limits};
-
-use crate::text::one_line;
 
 /// The most applications of a host that count.
 pub const APPLICATIONS_MAX: usize = 16;

@@ -2,7 +2,7 @@
 
 use console::Style;
 use os_upgrade_kernel::Config;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::Serialize;
 use serde_json::Value;
 use similar::TextDiff;

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
+use os_upgrade_protocol::text::sanitized;
 use os_upgrade_shell::not_done::NotDone;
-use os_upgrade_shell::text::sanitized;
 use tempfile::NamedTempFile;
 
 use super::difference::yaml;

@@ -6,7 +6,7 @@ use os_upgrade_api_types::body::{Page, TwoSided};
 use os_upgrade_api_types::routes::config::{self as routes, Change};
 use os_upgrade_console::first_of;
 use os_upgrade_kernel::{Difference, FactCursor};
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

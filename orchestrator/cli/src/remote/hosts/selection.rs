@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::hosts::{self as routes, Host};
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use wildmatch::WildMatch;
 
 use crate::Failure;

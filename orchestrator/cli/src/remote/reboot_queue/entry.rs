@@ -2,7 +2,7 @@
 
 use os_upgrade_api_types::body::Fact;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, IsEnabled};
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize;
 
 use crate::output::{Canvas, Column, Row, View, Zone, or_dash, progress_text};

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use console::measure_text_width;
 use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, LIST};
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 
 use crate::Failure;

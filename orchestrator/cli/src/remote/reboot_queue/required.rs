@@ -6,7 +6,7 @@ use os_upgrade_api_types::routes::hosts::{self, Host};
 use os_upgrade_api_types::routes::reboot_queue::{self, Entry};
 use os_upgrade_api_types::word::Enrolment;
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 use crate::Failure;
 use crate::output::Output;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport};
 use os_upgrade_calendar::Duration;
 use os_upgrade_console::describe;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 
 use crate::output::{Canvas, Column, Row, View, or_dash, table};
 

@@ -4,8 +4,8 @@ use clap::Args;
 use os_upgrade_api_types::routes::outputs::{self, OutputOfCommand};
 use os_upgrade_api_types::routes::{run_hosts, runs};
 use os_upgrade_kernel::HostStatus;
+use os_upgrade_protocol::text::sanitized;
 use os_upgrade_protocol::{Action, HostName, OutputTail};
-use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

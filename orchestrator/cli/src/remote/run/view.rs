@@ -8,7 +8,7 @@ use os_upgrade_api_types::routes::runs::{HostOfRunInFull, MissedRun, Run, RunInF
 use os_upgrade_api_types::word::Word;
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::HostStatus;
-use os_upgrade_shell::text::sanitized;
+use os_upgrade_protocol::text::sanitized;
 use serde::{Deserialize, Deserializer};
 
 use crate::output::{Canvas, Column, Row, View, table};

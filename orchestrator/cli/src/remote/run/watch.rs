@@ -14,7 +14,7 @@ use os_upgrade_api_types::routes::runs::{self, Run, RunInFull};
 use os_upgrade_api_types::routes::state::{self, CurrentUpgrade, HostState, State};
 use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::HostStatus;
-use os_upgrade_shell::text::one_line;
+use os_upgrade_protocol::text::one_line;
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};

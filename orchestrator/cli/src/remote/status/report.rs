@@ -18,7 +18,7 @@ use os_upgrade_api_types::word::Word;
 use os_upgrade_console::commands::shell_word;
 use os_upgrade_console::describe;
 use os_upgrade_kernel::HostStatus;
-use os_upgrade_shell::text::{one_line, sanitized};
+use os_upgrade_protocol::text::{one_line, sanitized};
 use serde::Deserialize;
 use serde_json::Value;
 
