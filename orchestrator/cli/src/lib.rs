@@ -16,6 +16,7 @@ mod failure;
 mod leadership;
 pub mod lines;
 mod lock;
+mod moment;
 pub mod output;
 mod remote;
 pub mod rest;

@@ -2,18 +2,17 @@
 
 mod document;
 mod table;
-mod zone;
 
 use clap::{Args, ValueEnum};
 use console::Term;
-use os_upgrade_api_types::body::{Page, Progress};
+use os_upgrade_api_types::body::Page;
+use os_upgrade_console::{Detail, Row, Zone};
 use os_upgrade_protocol::text::sanitized;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use self::table::{Canvas, Column, Row, table};
-pub(crate) use self::zone::Zone;
+pub(crate) use self::table::{Canvas, table};
 use crate::Failure;
 use crate::arguments::GLOBAL;
 pub use crate::lines::{errln, outln};
@@ -49,14 +48,11 @@ pub(crate) struct Output {
     quiet: bool,
 }
 
-/// A text that may be absent; `-` stands for that.
-pub(crate) fn or_dash(text: Option<&str>) -> String {
-    text.unwrap_or("-").to_owned()
-}
-
-/// What a worker reports of its command.
-pub(crate) fn progress_text(Progress { percent, text }: &Progress<'_>) -> String {
-    percent.map_or_else(|| text.to_string(), |percent| format!("{percent} % {text}"))
+/// Details in lines, with names in a column of at least this width.
+pub(crate) fn details(details: Vec<Detail>, head_columns: usize) -> String {
+    let head = |name: &str| if name.is_empty() { String::new() } else { format!("{name}:") };
+    let line = |(name, text): Detail| format!("{:<head_columns$} {}", head(name), sanitized(&text));
+    details.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// An answer of the API as people see it.

@@ -21,6 +21,11 @@ pub fn lock_release(group: &str, id: &str) -> String {
     format!("os-upgrade lock release --group={} --id={}", quoted(group), quoted(id))
 }
 
+/// The command that releases the slot of `id` in `group`, to be copied.
+pub fn lock_release_with_reason(group: &str, id: &str) -> String {
+    format!("{} --reason=TEXT", lock_release(group, id))
+}
+
 /// The command that has the node of `host` uncordoned, to be copied. The name comes last, as it may look like an option.
 pub fn hosts_uncordon(host: &str) -> String {
     format!("os-upgrade hosts uncordon --reason=TEXT {}", shell_word(host))

@@ -10,7 +10,7 @@ use crate::describe::describe;
 
 /// A fact of a history.
 #[derive(Debug, Default)]
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// What was done, such as `approved`.
     pub action: Cow<'static, str>,
     /// The hosts it was done to.
@@ -25,7 +25,7 @@ pub struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// What a history says of `fact`; `None` for what no history has.
-    pub fn of(fact: &'a Fact) -> Option<Self> {
+    pub(crate) fn of(fact: &'a Fact) -> Option<Self> {
         let entry = |action: &'static str| Self { action: action.into(), ..Self::default() };
         let because = |action, reason: &'a str| Self { reason: Some(reason.into()), ..entry(action) };
         let slot = |action, id, group| Self { holder: Some((id, group)), ..entry(action) };

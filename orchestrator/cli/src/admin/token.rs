@@ -10,12 +10,13 @@ use clap::{ArgGroup, Args, Subcommand};
 use os_upgrade_auth::{
     self as auth, FileError, Proof, Rights, Role, Secret, SecretHash, Token, TokenName, Tokens,
 };
+use os_upgrade_console::{Column, Row};
 use os_upgrade_protocol::{GroupName, time};
 use os_upgrade_settings as settings;
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
-use crate::output::{Canvas, Column, Output, Row, View, errln};
+use crate::output::{Canvas, Output, View, errln};
 
 /// The shortest lifetime of a token: less is a mistake.
 const VALIDITY_MIN: Duration = Duration::from_secs(1);
@@ -269,7 +270,7 @@ impl Row for Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Zone;
+    use os_upgrade_console::Zone;
 
     #[test]
     fn lifetimes_are_parsed() {

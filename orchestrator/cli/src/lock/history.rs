@@ -1,12 +1,10 @@
 //! `os-upgrade lock history`: how operators and FleetLock clients took and gave back slots.
 
 use clap::Args;
-use os_upgrade_api_types::body::Fact;
 use os_upgrade_api_types::routes::slots;
-use serde::Deserialize;
+use os_upgrade_console::rows::histories::SlotChange;
 
 use crate::Failure;
-use crate::output::{Column, Row};
 use crate::remote::histories;
 
 #[derive(Debug, Args)]
@@ -18,36 +16,10 @@ pub(crate) struct Options {
     clients: bool,
 }
 
-/// How a slot was taken or given back.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-struct Change(Fact<'static>);
-
 /// Prints the history.
 pub(super) async fn run(Options { page, clients }: Options) -> Result<(), Failure> {
     let call = slots::HISTORY.call();
-    histories::show::<Change>(page, if clients { call.with("clients", "true") } else { call }).await
-}
-
-impl Row for Change {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
-        Column::new("WHO", |Self(fact), _| histories::who(fact)),
-        Column::new("ACTION", |Self(fact), _| histories::entry(fact).action.into_owned()),
-        Column::new("HOLDER", |Self(fact), _| {
-            histories::entry(fact).holder.map(|(id, _)| id.to_string()).unwrap_or_default()
-        }),
-        Column::new("GROUP", |Self(fact), _| {
-            histories::entry(fact).holder.map(|(_, group)| group.to_string()).unwrap_or_default()
-        }),
-        Column::text("REASON", |Self(fact), _| histories::reason(fact)),
-    ];
-    const NONE: &'static str =
-        "no operator has held or released a slot; --clients shows what FleetLock clients did";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
+    histories::show::<SlotChange>(page, if clients { call.with("clients", "true") } else { call }).await
 }
 
 #[cfg(test)]
@@ -55,8 +27,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::output::{Canvas, View as _, Zone};
+    use crate::output::{Canvas, View as _};
     use os_upgrade_api_types::body::Page;
+    use os_upgrade_console::Zone;
+    use serde::Deserialize as _;
 
     #[test]
     fn history_in_a_table() {
@@ -77,7 +51,7 @@ TIME                  WHO  ACTION    HOLDER  GROUP    REASON
 2026-11-21T01:00:00Z  api  held      h01     default  it burnt
 2026-11-21T01:00:00Z       locked    h01     default";
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
-        let text = |page| Page::<Change>::deserialize(page).unwrap().text(&canvas);
+        let text = |page| Page::<SlotChange>::deserialize(page).unwrap().text(&canvas);
         assert_eq!(text(page), expected);
         assert_eq!(
             text(json!({ "items": [] })),

@@ -2,13 +2,14 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use os_upgrade_api_types::routes::slots::{self, SlotGroup, SlotHolder, SlotWaiter, Slots};
-use os_upgrade_api_types::word::Word;
+use os_upgrade_api_types::routes::slots::{self, Slots};
+use os_upgrade_console::Row;
+use os_upgrade_console::rows::slots::{holders, waiters};
 use os_upgrade_protocol::text::sanitized;
 use serde_json::Value;
 
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View, table};
+use crate::output::{Canvas, View, table};
 use crate::remote::options::Remote;
 
 #[derive(Debug, Args)]
@@ -42,15 +43,8 @@ impl View for Slots<'static> {
         let provider =
             format!("provider: {}, reclaim: {}\n", sanitized(provider.as_str()), sanitized(reclaim));
         let mut parts = vec![provider, table(groups, canvas)];
-        let of = |group: &SlotGroup<'_>| group.group.to_string();
-        let holders = groups.iter().flat_map(|group| {
-            group.holders.iter().map(move |holder| InGroup { group: of(group), entry: holder.clone() })
-        });
-        parts.extend(filled::<InGroup<SlotHolder<'static>>>(&holders.collect::<Vec<_>>(), canvas));
-        let waiters = groups.iter().flat_map(|group| {
-            group.waiters.iter().map(move |waiter| InGroup { group: of(group), entry: waiter.clone() })
-        });
-        parts.extend(filled::<InGroup<SlotWaiter<'static>>>(&waiters.collect::<Vec<_>>(), canvas));
+        parts.extend(filled(&holders(self), canvas));
+        parts.extend(filled(&waiters(self), canvas));
         parts.join("\n").trim_end().to_owned()
     }
 
@@ -68,74 +62,13 @@ fn filled<R: Row>(rows: &[R], canvas: &Canvas) -> Option<String> {
     (!rows.is_empty()).then(|| table(rows, canvas))
 }
 
-/// A holder or waiter, with the name of its group.
-#[derive(Debug)]
-struct InGroup<E> {
-    group: String,
-    entry: E,
-}
-
-impl Row for SlotGroup<'static> {
-    const COLUMNS: &'static [Column<Self>] =
-        &[
-            Column::new("GROUP", |group, _| group.group.to_string()),
-            Column::new("SLOTS", |group, _| {
-                group.slots.map_or_else(|| "-".to_owned(), |slots| slots.to_string())
-            }),
-            Column::new("HELD", |group, _| group.held.to_string()),
-            Column::new("WAITING", |group, _| group.waiters.len().to_string()),
-            Column::new("", |group, _| {
-                if group.excess > 0 { format!("{} too many", group.excess) } else { String::new() }
-            }),
-        ];
-    const NONE: &'static str = "there is no such group";
-
-    fn name(&self) -> Option<String> {
-        Some(self.group.to_string())
-    }
-}
-
-impl Row for InGroup<SlotHolder<'static>> {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("GROUP", |row, _| row.group.clone()),
-        Column::new("HOLDER", |row, _| row.entry.id.to_string()),
-        Column::whole("SINCE", |row, zone| zone.stamp(row.entry.since)),
-        Column::new("FOR", |row, _| {
-            row.entry.on_behalf_of.iter().map(Word::as_str).collect::<Vec<_>>().join(", ")
-        }),
-        Column::text("REASON", |row, _| {
-            format!("{}{}", if row.entry.stuck { "stuck: " } else { "" }, row.entry.reason)
-        }),
-    ];
-    const NONE: &'static str = "nobody holds a slot";
-
-    fn name(&self) -> Option<String> {
-        Some(self.entry.id.to_string())
-    }
-}
-
-impl Row for InGroup<SlotWaiter<'static>> {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("GROUP", |row, _| row.group.clone()),
-        Column::new("WAITER", |row, _| row.entry.id.to_string()),
-        Column::new("KIND", |row, _| row.entry.kind.to_string()),
-        Column::whole("SINCE", |row, zone| zone.stamp(row.entry.since)),
-        Column::whole("LAST ASKED", |row, zone| zone.stamp_or_dash(row.entry.last_asked)),
-    ];
-    const NONE: &'static str = "nobody waits for a slot";
-
-    fn name(&self) -> Option<String> {
-        Some(self.entry.id.to_string())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use os_upgrade_console::Zone;
     use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
-    use crate::output::Zone;
 
     const CANVAS: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
 

@@ -1,12 +1,10 @@
-//! Tables for people. A row type describes its columns once; the narrow table, the wide one and the list of names follow
-//! from that.
+//! Tables on a terminal.
 
 use std::iter;
 
 use console::{measure_text_width, pad_str, truncate_str};
+use os_upgrade_console::{Column, Kind, Row, Zone};
 use os_upgrade_protocol::text::sanitized;
-
-use super::Zone;
 
 /// The space between two columns.
 const GAP: &str = "  ";
@@ -36,68 +34,9 @@ pub(crate) struct Canvas {
     pub(crate) zone: Zone,
 }
 
-/// A column of a table with rows of `R`.
-#[derive(Debug)]
-pub(crate) struct Column<R> {
-    head: &'static str,
-    entry: fn(&R, Zone) -> String,
-    is_wide: bool,
-    kind: Kind,
-}
-
-/// What a column holds, in the order in which columns are cut where the terminal is too narrow: free text first, and last what
-/// says nothing in part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Text,
-    Word,
-    Whole,
-}
-
-impl<R> Column<R> {
-    /// A column with a heading, and what it shows of a row.
-    pub(crate) const fn new(head: &'static str, entry: fn(&R, Zone) -> String) -> Self {
-        Self { head, entry, is_wide: false, kind: Kind::Word }
-    }
-
-    /// A column of the wide format only.
-    pub(crate) const fn wide(head: &'static str, entry: fn(&R, Zone) -> String) -> Self {
-        Self { is_wide: true, ..Self::new(head, entry) }
-    }
-
-    /// What the line calls it that says what is cut.
-    const fn called(&self) -> &'static str {
-        if self.head.is_empty() { NO_HEAD } else { self.head }
-    }
-
-    /// A column of free text, which is cut before others are.
-    pub(crate) const fn text(head: &'static str, entry: fn(&R, Zone) -> String) -> Self {
-        Self { kind: Kind::Text, ..Self::new(head, entry) }
-    }
-
-    /// A column of times or ids, part of which says nothing.
-    pub(crate) const fn whole(head: &'static str, entry: fn(&R, Zone) -> String) -> Self {
-        Self { kind: Kind::Whole, ..Self::new(head, entry) }
-    }
-}
-
-/// An entry of a list.
-pub(crate) trait Row: Sized + 'static {
-    /// Its columns.
-    const COLUMNS: &'static [Column<Self>];
-    /// What is printed in place of an empty table.
-    const NONE: &'static str;
-
-    /// A narrow table, and the line that says what is cut of it, fit into [`TERMINAL_COLUMNS_MIN`]: this is checked when the
-    /// program is compiled.
-    const FITS: () = {
-        let (table, cut) = narrowest(Self::COLUMNS);
-        assert!(table <= TERMINAL_COLUMNS_MIN, "too many columns: make some of them wide");
-        assert!(cut <= TERMINAL_COLUMNS_MIN, "the headings are too long for the line that says what is cut");
-    };
-
-    /// Its name, for `-o name`; absent if such entries have none.
-    fn name(&self) -> Option<String>;
+/// What the line that says what is cut calls the column.
+const fn called<R>(column: &Column<R>) -> &'static str {
+    if column.head.is_empty() { NO_HEAD } else { column.head }
 }
 
 /// How narrow the narrow table can become, and how wide the line is that says that every column is cut.
@@ -106,7 +45,7 @@ const fn narrowest<R>(columns: &[Column<R>]) -> (usize, usize) {
     while at < columns.len() {
         if !columns[at].is_wide {
             table += COLUMNS_MIN + GAP.len();
-            heads += columns[at].called().len() + ", ".len();
+            heads += called(&columns[at]).len() + ", ".len();
         }
         at += 1;
     }
@@ -119,7 +58,12 @@ const WHERE_ALL_IS: &str = "; -o wide shows all)";
 
 /// The rows as a table. Names and reasons are untrusted, so control characters in them are replaced.
 pub(crate) fn table<R: Row>(rows: &[R], canvas: &Canvas) -> String {
-    let () = R::FITS;
+    // Every narrow table, and the line that says what is cut of it, fit into a terminal: the program is not compiled otherwise.
+    const {
+        let (table, cut) = narrowest(R::COLUMNS);
+        assert!(table <= TERMINAL_COLUMNS_MIN, "too many columns: make some of them wide");
+        assert!(cut <= TERMINAL_COLUMNS_MIN, "the headings are too long for the line that says what is cut");
+    }
     let columns: Vec<&Column<R>> =
         R::COLUMNS.iter().filter(|column| canvas.is_wide || !column.is_wide).collect();
     let entries = |column: &&Column<R>| -> Vec<String> {
@@ -162,7 +106,7 @@ pub(crate) fn table<R: Row>(rows: &[R], canvas: &Canvas) -> String {
         .enumerate()
         .zip(natural.iter().zip(&widths))
         .filter(|((at, _), (natural, width))| width < natural && !(wraps && *at == last))
-        .map(|((_, column), _)| column.called())
+        .map(|((_, column), _)| called(column))
         .collect();
     if !cut.is_empty() {
         text.extend([CUT, &cut.join(", "), WHERE_ALL_IS, "\n"]);
@@ -313,7 +257,7 @@ a-name-of-twenty…  because of a
     }
 
     proptest! {
-        /// With [`Row::FITS`], which is checked for each type of rows, this holds for every table.
+        /// With what [`table`] asserts of each type of rows, this holds for every table.
         #[test]
         fn every_table_fits_and_says_what_it_cuts(
             rows in prop::collection::vec(prop::array::uniform10("([a-z]|馬){0,40}"), 1..4),
@@ -326,7 +270,7 @@ a-name-of-twenty…  because of a
             let said: Vec<_> = said.trim_end_matches(WHERE_ALL_IS).split(", ").collect();
             for (at, column) in Widest::COLUMNS.iter().enumerate() {
                 let is_whole = rows.iter().zip(text.lines().skip(1)).all(|(row, line)| line.contains(&row.0[at]));
-                prop_assert!(is_whole || said.contains(&column.called()), "{}: {}", column.called(), text);
+                prop_assert!(is_whole || said.contains(&called(column)), "{}: {}", called(column), text);
             }
         }
     }

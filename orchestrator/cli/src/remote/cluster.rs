@@ -1,15 +1,14 @@
 //! `os-upgrade cluster`: the instances and streams of a site, as one instance sees them.
 
 use clap::Subcommand;
-use os_upgrade_api_types::routes::cluster::{
-    self, ClusterState, CopiesState, InstanceState, ReplicaState, StreamState,
-};
+use os_upgrade_api_types::routes::cluster::{self, ClusterState};
 use os_upgrade_api_types::routes::health;
+use os_upgrade_console::Row;
 use os_upgrade_protocol::text::sanitized;
 
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View, or_dash, table};
+use crate::output::{Canvas, View, table};
 use crate::rest::{Client, Server};
 
 #[derive(Debug, Subcommand)]
@@ -56,77 +55,13 @@ impl View for ClusterState<'static> {
     }
 }
 
-impl Row for InstanceState<'static> {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("INSTANCE", |instance, _| instance.instance.to_string()),
-        Column::new("ROLE", |instance, _| instance.role.to_string()),
-        Column::new("LAG", |instance, _| instance.lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string())),
-        Column::wide("POSITION", |instance, _| instance.position.to_string()),
-        Column::new("ADDRESS", |instance, _| instance.address.to_string()),
-        Column::wide("VERSION", |instance, _| instance.version.to_string()),
-        Column::wide("FORMAT", |instance, _| instance.reads_format.to_string()),
-        Column::whole("LAST SEEN", |instance, zone| zone.stamp(instance.last_seen)),
-        Column::text("", |instance, _| remark(instance)),
-    ];
-    const NONE: &'static str = "no instance is known";
-
-    fn name(&self) -> Option<String> {
-        Some(self.instance.to_string())
-    }
-}
-
-fn remark(instance: &InstanceState<'_>) -> String {
-    match &instance.not_ready_reason {
-        _ if !instance.reachable => "unreachable".to_owned(),
-        Some(reason) => format!("not ready: {reason}"),
-        None => String::new(),
-    }
-}
-
-impl Row for StreamState<'static> {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("STREAM", |stream, _| stream.stream.to_string()),
-        Column::new("LEADER", |stream, _| or_dash(leader(stream))),
-        Column::text("REPLICAS", |stream, _| replicas(stream)),
-    ];
-    const NONE: &'static str = "no stream is known";
-
-    fn name(&self) -> Option<String> {
-        Some(self.stream.to_string())
-    }
-}
-
-fn leader<'a>(stream: &'a StreamState<'_>) -> Option<&'a str> {
-    match &stream.replication {
-        CopiesState::Known { leader, .. } => leader.as_deref(),
-        CopiesState::Unknown { .. } => None,
-    }
-}
-
-fn replicas(stream: &StreamState<'_>) -> String {
-    let replicas = match &stream.replication {
-        CopiesState::Known { replicas, .. } => replicas,
-        CopiesState::Unknown { problem } => return problem.to_string(),
-    };
-    let replicas = replicas.iter().map(|ReplicaState { server, current, offline, lag }| {
-        if *offline {
-            format!("{server} offline")
-        } else if *current {
-            format!("{server} current")
-        } else {
-            format!("{server} behind by {lag}")
-        }
-    });
-    replicas.collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
+    use os_upgrade_console::Zone;
     use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
-    use crate::output::Zone;
 
     #[test]
     fn a_cluster_in_tables() {

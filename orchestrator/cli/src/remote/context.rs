@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
+use os_upgrade_console::{Column, Row};
 use os_upgrade_settings::HttpUrl;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,7 +12,7 @@ use serde_json::json;
 use crate::Failure;
 use crate::address::DEFAULT_URL;
 use crate::contexts::{self, Context, ContextName, Contexts, URLS_MAX, context_url};
-use crate::output::{Column, Output, Row};
+use crate::output::Output;
 use crate::rest::URL_VARIABLE;
 
 #[derive(Debug, Subcommand)]

@@ -1,8 +1,8 @@
 //! `os-upgrade drain --dry-run`: what the drain of a host's Kubernetes node would do.
 
 use clap::Args;
-use os_upgrade_api_types::node::WaitingPod;
-use os_upgrade_api_types::routes::drains::{PREVIEW, PodName, Preview};
+use os_upgrade_api_types::routes::drains::{PREVIEW, Preview};
+use os_upgrade_console::rows::drains;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
 
@@ -28,56 +28,29 @@ pub(super) async fn run(Drain { host, dry_run: _, remote }: Drain) -> Result<(),
     remote.output.show::<Preview<'_>>(&preview)
 }
 
-/// A pod: what would become of it, its name, and what else is to be said.
-type Line = (&'static str, String, String);
-
-/// The pods, by what would become of them: those that keep the node from being drained first.
-fn lines(preview: &Preview<'_>) -> impl Iterator<Item = Line> {
-    let blocked = preview.blocked.iter().map(|WaitingPod { namespace, name, owner, text, .. }| {
-        ("blocked", format!("{namespace}/{name}"), format!("{} {text}", of(owner.as_deref())))
-    });
-    let others = [
-        ("evicted", &preview.evicted),
-        ("deleted", &preview.deleted),
-        ("awaited", &preview.awaited),
-        ("stays", &preview.own),
-    ];
-    blocked.chain(others.into_iter().flat_map(|(what, pods)| pods.iter().map(move |pod| line(what, pod))))
-}
-
-fn line(what: &'static str, pod: &PodName<'_>) -> Line {
-    let PodName { namespace, name, owner, bare, empty_dir } = pod;
-    let bare = if *bare { ", without a controller: nothing replaces it" } else { "" };
-    let data = if *empty_dir { ", with an emptyDir, whose data are lost" } else { "" };
-    (what, format!("{namespace}/{name}"), format!("{}{bare}{data}", of(owner.as_deref())))
-}
-
-fn of(owner: Option<&str>) -> String {
-    owner.map(|owner| format!(" of {owner}")).unwrap_or_default()
-}
-
 impl View for Preview<'static> {
     fn text(&self, _canvas: &Canvas) -> String {
-        let line = |(what, name, more): Line| format!("{what:<9}{}", sanitized(&format!("{name}{more}")));
-        lines(self).map(line).collect::<Vec<_>>().join("\n")
+        let line =
+            |(what, name, more): drains::Line| format!("{what:<9}{}", sanitized(&format!("{name}{more}")));
+        drains::lines(self).map(line).collect::<Vec<_>>().join("\n")
     }
 
     fn names(&self) -> Option<Vec<String>> {
-        Some(lines(self).map(|(_, name, _)| name).collect())
+        Some(drains::lines(self).map(|(_, name, _)| name).collect())
     }
 
     fn none(&self) -> Option<String> {
-        lines(self).next().is_none().then(|| "no pod would have to go".to_owned())
+        drains::lines(self).next().is_none().then(|| "no pod would have to go".to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_console::Zone;
     use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
-    use crate::output::Zone;
 
     #[test]
     fn what_blocks_comes_first() {

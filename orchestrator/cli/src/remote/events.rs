@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::options::Remote;
 use crate::Failure;
 use crate::lines::errln;
+use crate::moment::moment;
 use crate::output::Output;
 use crate::rest::stream::EventStream;
 use crate::rest::{Client, may_pass};
@@ -68,7 +69,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let call = options.call(run);
     let zone = output.canvas().zone;
-    let since = options.since.as_ref().map(|since| zone.moment(since).map_err(Failure::Usage)).transpose()?;
+    let since =
+        options.since.as_ref().map(|since| moment(zone, since).map_err(Failure::Usage)).transpose()?;
     let after = options.after.map(|id| id.to_string());
     if options.follow {
         // What has happened since then comes first.

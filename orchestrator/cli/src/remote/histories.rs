@@ -1,16 +1,15 @@
 //! Histories of what operators did: a page of facts from the API, newest first.
 
 use clap::Args;
-use os_upgrade_api_types::body::{Fact, Page};
+use os_upgrade_api_types::body::Page;
 use os_upgrade_api_types::route::Call;
-use os_upgrade_console::history::Entry;
-use os_upgrade_protocol::HostName;
+use os_upgrade_console::Row;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Output, Row};
+use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct PageOptions {
@@ -19,27 +18,6 @@ pub(crate) struct PageOptions {
     limit: u32,
     #[command(flatten)]
     remote: Remote,
-}
-
-/// What an entry of a history says; of a fact that only a newer orchestrator knows, its name.
-pub(crate) fn entry<'a>(fact: &'a Fact<'static>) -> Entry<'a> {
-    let name = || Entry { action: fact.name.clone(), ..Entry::default() };
-    fact.fact.read().and_then(Entry::of).unwrap_or_else(name)
-}
-
-/// Who caused it; empty in entries of older versions.
-pub(crate) fn who(fact: &Fact<'static>) -> String {
-    fact.actor.as_deref().unwrap_or_default().to_owned()
-}
-
-/// The hosts that it was done to.
-pub(crate) fn hosts(fact: &Fact<'static>) -> String {
-    entry(fact).hosts.iter().map(HostName::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// Why it was done; empty if that is not known.
-pub(crate) fn reason(fact: &Fact<'static>) -> String {
-    entry(fact).reason.unwrap_or_default().into_owned()
 }
 
 /// Requests a page with `call`, and prints it.

@@ -5,34 +5,27 @@ mod node;
 mod outdated;
 mod selection;
 
-use std::borrow::Cow;
-
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::body::{Fact, Stamp};
-use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostSlot, HostsToApprove, LastResult};
-use os_upgrade_api_types::word::Word;
-use os_upgrade_console::describe;
+use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostsToApprove};
+use os_upgrade_console::rows::histories::HostChange;
+use os_upgrade_console::rows::hosts;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_protocol::HostName;
-use os_upgrade_protocol::text::sanitized;
-use serde::Deserialize;
 use serde_json::Value;
 
 use self::leave::Leave;
 use self::node::Uncordon;
-use self::selection::is_unannounced;
 use super::histories;
 use super::options::Remote;
-use super::release;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
 use crate::leadership::note_last_known;
-use crate::output::{Canvas, Column, Row, View, Zone, or_dash, progress_text};
+use crate::output::{Canvas, View, details};
 use crate::rest::Client;
 
-/// How many versions of a host the table shows.
-const VERSIONS_SHOWN: usize = 2;
+/// The width of the names of details.
+const HEAD_COLUMNS: usize = 13;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -131,11 +124,6 @@ pub(crate) struct Approve {
     remote: Remote,
 }
 
-/// What was decided about hosts.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-struct Decision(Fact<'static>);
-
 /// Carries the command out.
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
@@ -150,7 +138,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Withdraw(options) => leave::withdraw(options).await,
         Command::Remove(options) => leave::remove(options).await,
         Command::Uncordon(options) => node::uncordon(options).await,
-        Command::History(options) => histories::show::<Decision>(options, routes::HISTORY.call()).await,
+        Command::History(options) => histories::show::<HostChange>(options, routes::HISTORY.call()).await,
     }
 }
 
@@ -225,150 +213,9 @@ fn status(text: &str) -> Result<HostStatus, String> {
     known.ok_or_else(|| format!("it is one of {}", HostStatus::ALL.map(HostStatus::as_str).join(", ")))
 }
 
-impl Row for Host<'static> {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("HOST", |host, _| host.hostname.to_string()),
-        Column::new("ENROLMENT", |host, _| {
-            if is_unannounced(host) { "no worker".to_owned() } else { host.enrolment.to_string() }
-        }),
-        Column::wide("BY", |host, _| or_dash(host.decided_by.as_deref())),
-        Column::wide("SINCE", |host, zone| zone.stamp_or_dash(host.decided_at)),
-        Column::wide("ANNOUNCED", |host, zone| zone.stamp_or_dash(host.announced_at)),
-        Column::wide("UPGRADED", |host, zone| zone.stamp_or_dash(host.last_upgraded_at)),
-        Column::new("STATUS", |host, _| or_dash(status_or_last(host).map(Word::as_str))),
-        Column::wide("APPLICATIONS", |host, _| host.applications.join(", ")),
-        Column::wide("VERSIONS", |host, _| first_versions(host)),
-        Column::wide("LABELS", |host, _| labels(host)),
-        Column::wide("GROUP", |host, _| host.group.to_string()),
-        Column::wide("REBOOT", |host, _| {
-            let word = match (&host.reboot_required, &host.reboot_ineffective) {
-                (Some(_), _) => "required",
-                (None, Some(_)) => "ineffective",
-                (None, None) => "-",
-            };
-            host.reboot_queue.as_ref().map_or(word, |entry| entry.status.as_str()).to_owned()
-        }),
-        Column::wide("NODE", |host, _| or_dash(host.node.as_ref().map(node::word))),
-        Column::new("REACHABILITY", |host, _| host.reachability.to_string()),
-        // An instance that has started since knows only that it has heard nothing.
-        Column::wide("NOT SEEN SINCE", |host, zone| {
-            zone.stamp_or_dash(host.last_heard_at.or(host.unreachable_since))
-        }),
-        Column::text("WHY", |host, _| host.why.to_string()),
-    ];
-    const NONE: &'static str = "no host to show";
-
-    fn name(&self) -> Option<String> {
-        Some(self.hostname.to_string())
-    }
-}
-
-/// Whether its heartbeats arrive, in words.
-fn reachability(host: &Host<'_>, zone: Zone) -> String {
-    let word = &host.reachability;
-    match (host.last_heard_at, host.unreachable_since) {
-        (Some(heard), _) => format!("{word}, not seen since {}", zone.stamp(heard)),
-        (None, Some(since)) => {
-            format!("{word}, not seen since this instance started; unreachable since {}", zone.stamp(since))
-        }
-        (None, None) => word.to_string(),
-    }
-}
-
-/// The status in the active run, or else in the last one.
-fn status_or_last<'a>(host: &'a Host<'_>) -> Option<&'a Word<HostStatus>> {
-    host.status.as_ref().or_else(|| host.last_result.as_ref().map(|last| &last.status))
-}
-
-fn slot(slot: &HostSlot<'_>, host: &str) -> String {
-    let HostSlot { group, since, run, entry, kept, awaits_worker: _ } = slot;
-    let run = run.as_ref().map(|run| format!(", in run {run}"));
-    let entry = entry.map(|entry| format!(", for entry {entry} of the reboot queue"));
-    let release = kept.then(|| format!("; it keeps it until `{}`", release::command(group, host)));
-    let more: String = [run, entry, release].into_iter().flatten().collect();
-    format!("group {group} since {since}{more}")
-}
-
-fn last_run(LastResult { run, status, reason, late_answer }: &LastResult<'_>) -> String {
-    let reason = reason.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let late = late_answer.as_ref().map(|late| format!("; {}", describe(late))).unwrap_or_default();
-    format!("{status} in run {run}{reason}{late}")
-}
-
-/// Each version with what it is of.
-fn versions(host: &Host<'_>) -> Vec<String> {
-    let versions = host.versions.iter().flat_map(|versions| &versions.0);
-    versions.map(|(name, version)| format!("{name} {version}")).collect()
-}
-
-/// The first versions, and how many more there are.
-fn first_versions(host: &Host<'_>) -> String {
-    let mut versions = versions(host);
-    let more = versions.len().saturating_sub(VERSIONS_SHOWN);
-    versions.truncate(VERSIONS_SHOWN);
-    versions.extend((more > 0).then(|| format!("and {more} more")));
-    versions.join(", ")
-}
-
-/// The applications that do not count, and why; none if all do.
-fn refused(host: &Host<'_>) -> Option<String> {
-    let names = host.refused_applications.join(", ");
-    (!names.is_empty())
-        .then(|| format!("{names}: too many applications are announced on it, and these do not count"))
-}
-
-/// `rack=r1, site=north`.
-fn labels(host: &Host<'_>) -> String {
-    host.labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
-}
-
 impl View for Host<'static> {
     fn text(&self, canvas: &Canvas) -> String {
-        let zone = canvas.zone;
-        let time = |time: Option<Stamp>| time.map(|time| zone.stamp(time));
-        let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
-        let full = |text: String| Some(text).filter(|text| !text.is_empty());
-        let enrolment = match &self.decided_by {
-            Some(by) => Some(format!("{} by {by}", self.enrolment)),
-            None => (!is_unannounced(self)).then(|| self.enrolment.to_string()),
-        };
-        let lines = [
-            ("host", Some(self.hostname.to_string())),
-            ("why", Some(self.why.to_string())),
-            ("worker", self.without_worker.then(|| "none has announced itself on it".to_owned())),
-            ("enrolment", enrolment),
-            ("decided", time(self.decided_at)),
-            ("announced", time(self.announced_at)),
-            ("upgraded", time(self.last_upgraded_at)),
-            ("last run", self.last_result.as_ref().map(last_run)),
-            ("reachability", Some(reachability(self, zone))),
-            ("reboot", self.reboot_required.as_ref().map(|why| format!("required: {why}"))),
-            ("last reboot", self.reboot_ineffective.as_ref().map(|missed| format!("ineffective: {missed}"))),
-            (
-                "reboot queue",
-                self.reboot_queue.as_ref().map(|entry| format!("entry {}, {}", entry.index, entry.status)),
-            ),
-            ("on request", self.reboots_on_request.then(|| "its worker reboots it".to_owned())),
-            ("boot id", own(&self.boot_id)),
-            ("applications", (!self.without_worker).then(|| self.applications.join(", "))),
-            ("refused", refused(self)),
-            ("labels", full(labels(self))),
-            ("group", Some(self.group.to_string())),
-            ("slot", self.slot.as_ref().map(|held| slot(held, &self.hostname))),
-            ("status", self.status.as_ref().map(Word::to_string)),
-            ("since", time(self.since)),
-            ("reason", own(&self.reason.reason)),
-            ("progress", self.progress.as_ref().map(progress_text)),
-            ("versions", full(versions(self).join(", "))),
-            ("cluster node", own(&self.kubernetes_node)),
-        ];
-        let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
-        let lines = lines.chain(self.node.iter().flat_map(node::lines));
-        let head = |name: &str| if name.is_empty() { String::new() } else { format!("{name}:") };
-        lines
-            .map(|(name, text)| format!("{:<14}{}", head(name), sanitized(&zone.times_in(&text))))
-            .collect::<Vec<_>>()
-            .join("\n")
+        details(hosts::details(self, canvas.zone), HEAD_COLUMNS)
     }
 
     fn names(&self) -> Option<Vec<String>> {
@@ -376,27 +223,14 @@ impl View for Host<'static> {
     }
 }
 
-impl Row for Decision {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
-        Column::new("WHO", |Self(fact), _| histories::who(fact)),
-        Column::new("ACTION", |Self(fact), _| histories::entry(fact).action.into_owned()),
-        Column::text("HOSTS", |Self(fact), _| histories::hosts(fact)),
-        Column::text("REASON", |Self(fact), _| histories::reason(fact)),
-    ];
-    const NONE: &'static str = "no host has been approved or withdrawn";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use os_upgrade_api_types::body::Page;
+    use os_upgrade_console::Zone;
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
-    use os_upgrade_api_types::body::Page;
 
     const WIDE: Canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };
 
@@ -478,7 +312,7 @@ TIME                  WHO   ACTION              HOSTS   REASON
 2026-11-21T01:00:00Z  anna  forgot              h2      sold
 2026-11-21T01:00:00Z  anna  withdrew            h1      stolen
 2026-11-21T01:00:00Z  anna  approved            h1, h2";
-        let text = |page| Page::<Decision>::deserialize(page).unwrap().text(&WIDE);
+        let text = |page| Page::<HostChange>::deserialize(page).unwrap().text(&WIDE);
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no host has been approved or withdrawn");
     }

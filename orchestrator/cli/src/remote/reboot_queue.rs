@@ -10,7 +10,8 @@ use os_upgrade_api_types::route::Route;
 use os_upgrade_api_types::routes::reboot_queue::{
     self as routes, Entry, EntryIndex, EntryToCancel, EntryToGiveUp, IsEnabled, NodesToReboot, WhyAsked,
 };
-use os_upgrade_console::first_of;
+use os_upgrade_console::rows::histories::QueueChange;
+use os_upgrade_console::{Row as _, first_of};
 use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
@@ -156,7 +157,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             let answer = remote.client()?.call(&routes::IS_ENABLED).await?;
             remote.output.show::<IsEnabled>(&answer)
         }
-        Command::History(options) => histories::show::<entry::Change>(options, routes::HISTORY.call()).await,
+        Command::History(options) => histories::show::<QueueChange>(options, routes::HISTORY.call()).await,
     }
 }
 
@@ -219,7 +220,7 @@ async fn cancel_all(Why { reason, remote }: Why) -> Result<(), Failure> {
         client.read(routes::LIST.call().with("keys", "true")).await.map_err(Failure::unchanged)?;
     client.call_with_body(&routes::CANCEL_ALL, &WhyAsked { reason }).await?;
     if before.is_empty() {
-        remote.output.aside(entry::NONE);
+        remote.output.aside(Entry::NONE);
     }
     remote.output.done("cancelled", &before.iter().map(String::as_str).collect::<Vec<_>>())?;
     note_rebooting(&entries(&client).await, remote.output);

@@ -3,7 +3,7 @@
 mod host_report;
 mod logs;
 mod nodes;
-pub(super) mod view;
+mod view;
 mod watch;
 
 use std::borrow::Cow;
@@ -15,18 +15,20 @@ use os_upgrade_api_types::routes::run_hosts::{self, HostReport};
 use os_upgrade_api_types::routes::runs::{self as routes, Cancel, MissedRun, RunInFull, Trigger};
 use os_upgrade_api_types::routes::state::{self, State};
 use os_upgrade_calendar::Duration;
+use os_upgrade_console::Zone;
+use os_upgrade_console::rows::runs::{self, Listed};
 use os_upgrade_kernel::RunResult;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 
-use self::view::Listed;
 use super::histories::note_older;
 use super::options::Remote;
 use super::release;
 use crate::Failure;
+use crate::moment::moment;
 use crate::outln;
-use crate::output::{Output, View as _, Zone};
+use crate::output::{Output, View as _};
 use crate::rest::Client;
 
 /// The shortest beginning of a run's id that stands for the id.
@@ -211,7 +213,7 @@ async fn list(List { limit, host, result, from, to, missed, remote }: List) -> R
         return remote.output.show::<Page<MissedRun>>(&page);
     }
     let zone = remote.output.canvas().zone;
-    let moment = |text: String| zone.moment(&text).map_err(Failure::Usage);
+    let moment = |text: String| moment(zone, &text).map_err(Failure::Usage);
     // No host is in them, and they have no result.
     let missed_do_not_count = host.is_some() || result.is_some();
     let (from, to) = (from.map(moment).transpose()?, to.map(moment).transpose()?);
@@ -238,7 +240,7 @@ async fn list(List { limit, host, result, from, to, missed, remote }: List) -> R
     } else {
         client.read::<Page<MissedRun>>(routes::MISSED.call().with("limit", limit.to_string())).await?.items
     };
-    let all = view::with_missed(runs.items, missed, limit as usize, from, to);
+    let all = runs::with_missed(runs.items, missed, limit as usize, from, to);
     if let Some(none) = all.none() {
         output.aside(&none);
     } else {
@@ -272,8 +274,8 @@ async fn cancel(CancelOptions { reason, remote }: CancelOptions) -> Result<(), F
     let before = client.read::<State<'_>>(call).await.ok().and_then(|before| before.current_upgrade_info);
     client.call_with_body(&routes::CANCEL, &Cancel { reason }).await?;
     let stopping = before.as_ref().and_then(|current| current.stopping.as_ref()?.read());
-    let what = if view::is_cancel(stopping) {
-        format!("already {};", sanitized(&view::progress(stopping)))
+    let what = if runs::is_cancel(stopping) {
+        format!("already {};", sanitized(&runs::stopping(stopping)))
     } else {
         "cancelled:".to_owned()
     };

@@ -65,7 +65,7 @@ impl View for Versions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Zone;
+    use os_upgrade_console::Zone;
 
     #[test]
     fn versions_of_instances_are_shown_if_one_is_named() {

@@ -1,13 +1,12 @@
 //! `os-upgrade windows`: when the maintenance windows are open.
 
 use clap::Args;
-use os_upgrade_api_types::routes::windows::{self as routes, Occurrence};
-use os_upgrade_protocol::text::sanitized;
+use os_upgrade_api_types::routes::windows as routes;
+use os_upgrade_console::rows::windows;
 
 use super::options::Remote;
-use super::run::view::span;
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View, Zone};
+use crate::output::{Canvas, View};
 
 #[derive(Debug, Args)]
 pub(crate) struct Windows {
@@ -26,13 +25,7 @@ pub(super) async fn run(Windows { count, remote }: Windows) -> Result<(), Failur
 
 impl View for routes::Windows {
     fn text(&self, canvas: &Canvas) -> String {
-        let problem = self.problem.as_deref().map(|problem| format!("no more: {}", sanitized(problem)));
-        // An older version does not say it.
-        let zone = Some(&self.site_timezone).filter(|zone| !zone.is_empty());
-        let zone = zone
-            .map(|zone| format!("windows without a timezone are in that of the site: {}", sanitized(zone)));
-        let parts = [problem, denied(self, canvas.zone), zone].into_iter().flatten();
-        let notes: Vec<String> = parts.collect();
+        let notes = windows::notes(self, canvas.zone);
         let notes = if notes.is_empty() { String::new() } else { format!("\n\n{}", notes.join("\n")) };
         self.windows.text(canvas) + &notes
     }
@@ -42,35 +35,13 @@ impl View for routes::Windows {
     }
 
     fn none(&self) -> Option<String> {
-        let none = self.windows.none()?;
-        let parts = [self.problem.as_deref().map(sanitized), denied(self, Zone::Utc)];
-        let why: Vec<String> = parts.into_iter().flatten().collect();
-        Some(if why.is_empty() { none } else { format!("no maintenance window opens: {}", why.join("; ")) })
-    }
-}
-
-/// That a deny window is in force, and until when.
-fn denied(windows: &routes::Windows, zone: Zone) -> Option<String> {
-    let end = windows.denied_until?;
-    Some(format!("a deny window is in force until {}", zone.stamp(end)))
-}
-
-impl Row for Occurrence {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("START", |window, zone| zone.stamp(window.start)),
-        Column::whole("END", |window, zone| zone.stamp(window.end)),
-        Column::new("DURATION", |window, _| span(window.start.0, window.end.0)),
-    ];
-    const NONE: &'static str =
-        "no maintenance window opens; os-upgrade config set --help shows how to configure one";
-
-    fn name(&self) -> Option<String> {
-        None
+        self.windows.is_empty().then(|| windows::none(self))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_console::Zone;
     use serde::Deserialize as _;
     use serde_json::json;
 

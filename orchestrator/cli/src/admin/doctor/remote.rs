@@ -3,11 +3,11 @@
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::cluster::ClusterState;
 use os_upgrade_api_types::routes::{self, cluster, health, state};
+use os_upgrade_console::rows::cluster::trouble;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::check::Check;
-use crate::leadership::trouble;
 use crate::rest::Client;
 
 /// What is read of the state.

@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::Args;
 use os_upgrade_api_types::body::{Page, TwoSided};
 use os_upgrade_api_types::routes::config::{self as routes, Change};
-use os_upgrade_console::first_of;
+use os_upgrade_console::rows::config::{number_of, who};
 use os_upgrade_kernel::{Difference, FactCursor};
 use os_upgrade_protocol::text::sanitized;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use super::super::histories::note_older;
 use super::super::options::Remote;
 use super::difference;
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View};
+use crate::output::{Canvas, View};
 use crate::rest::Client;
 
 /// The place in a record after all others.
@@ -48,33 +48,9 @@ pub(super) struct Shown {
     pub(super) earlier: Option<String>,
 }
 
-/// The number of a change, as `config history` takes it.
-fn number_of(change: &Change<'_>) -> String {
-    match change.place {
-        0 => change.sequence.to_string(),
-        place => format!("{}.{place}", change.sequence),
-    }
-}
-
-/// Who made it; empty if that was not recorded.
-fn who<'a>(change: &'a Change<'_>) -> &'a str {
-    change.actor.as_deref().unwrap_or_default()
-}
-
 /// The configuration after it; `None` if it was deleted.
 pub(super) fn configuration<'a>(change: &'a Change<'_>) -> Option<&'a Value> {
     change.configuration.as_ref().and_then(TwoSided::read)
-}
-
-/// What changed, in a few words.
-fn summary(change: &Change<'_>) -> String {
-    if change.configuration.is_none() {
-        return "deleted".to_owned();
-    }
-    match change.difference.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>().as_slice() {
-        [""] => "created".to_owned(),
-        paths => first_of(paths, 0).unwrap_or_default(),
-    }
 }
 
 /// The configuration before it, as what it changed says; null if there was none.
@@ -102,20 +78,6 @@ fn set(document: &mut Value, path: &str, value: Option<&Value>) {
 /// The field at `path`; the document itself if that is empty.
 fn field<'a>(document: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     path.split('/').filter(|name| !name.is_empty()).try_fold(document, |found, name| found.get_mut(name))
-}
-
-impl Row for Change<'static> {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("CHANGE", |change, _| number_of(change)),
-        Column::whole("TIME", |change, zone| zone.show(change.time.0)),
-        Column::new("WHO", |change, _| who(change).to_owned()),
-        Column::text("CHANGED", |change, _| summary(change)),
-    ];
-    const NONE: &'static str = "the configuration has not been changed";
-
-    fn name(&self) -> Option<String> {
-        Some(number_of(self))
-    }
 }
 
 impl View for Shown {
@@ -169,10 +131,10 @@ pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_console::Zone;
     use serde_json::json;
 
     use super::*;
-    use crate::output::Zone;
 
     #[test]
     fn changes_in_a_table() {

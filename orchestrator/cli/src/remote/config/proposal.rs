@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::route::{Call, JSON};
 use os_upgrade_api_types::routes::config::{self as routes, NextStarts, Warning};
+use os_upgrade_console::Zone;
 use os_upgrade_protocol::text::sanitized;
 use os_upgrade_shell::not_done::NotDone;
 use reqwest::StatusCode;
@@ -16,7 +17,7 @@ use super::difference;
 use crate::Failure;
 use crate::consent::Consent;
 use crate::failure::Refused;
-use crate::output::{Canvas, Output, View, Zone, errln};
+use crate::output::{Canvas, Output, View, errln};
 use crate::rest::{self, Client, Reply, Sent};
 
 /// The media type of YAML.

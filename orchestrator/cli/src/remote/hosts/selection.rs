@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::hosts::{self as routes, Host};
+use os_upgrade_console::rows::hosts::is_unannounced;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
 use wildmatch::WildMatch;
@@ -68,11 +69,6 @@ pub(super) fn confirmed(act: &str, hosts: Vec<HostName>, consent: Consent) -> Re
 /// The names of the hosts that wait for approval.
 pub(super) async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
     client.read(list_call(true).with("keys", "true")).await
-}
-
-/// Whether a host has no worker, and nobody has decided about it: it is a node, or holds a slot, or is in the reboot queue.
-pub(super) const fn is_unannounced(host: &Host<'_>) -> bool {
-    host.without_worker && host.decided_by.is_none()
 }
 
 /// The names of the hosts that have announced themselves, or that operators have decided about. A node of the cluster without a worker is

@@ -1,75 +1,16 @@
-//! Entries of the reboot queue, as people see them.
+//! Entries of the reboot queue, as a terminal shows them.
 
-use os_upgrade_api_types::body::Fact;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, IsEnabled};
-use os_upgrade_protocol::text::sanitized;
-use serde::Deserialize;
+use os_upgrade_console::rows::reboot_queue;
 
-use crate::output::{Canvas, Column, Row, View, Zone, or_dash, progress_text};
-use crate::remote::histories;
+use crate::output::{Canvas, View, details};
 
-/// What is said of an empty queue.
-pub(super) const NONE: &str = "the reboot queue is empty";
-
-fn status(entry: &Entry<'_>) -> String {
-    let and = if entry.cancel_requested { ", then cancelled" } else { "" };
-    format!("{}{and}", entry.status)
-}
-
-/// Why it is not progressing, or how far it is.
-fn remark(entry: &Entry<'_>, zone: Zone) -> String {
-    let progress = entry.progress.as_ref().map(progress_text);
-    let why = entry.why.as_deref().map(|why| zone.times_in(why));
-    progress.or(why).unwrap_or_default()
-}
-
-impl Row for Entry<'static> {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("INDEX", |entry, _| entry.index.to_string()),
-        Column::new("NODE", |entry, _| entry.node.to_string()),
-        Column::new("STATUS", |entry, _| status(entry)),
-        Column::whole("SINCE", |entry, zone| zone.stamp(entry.last_transition_time)),
-        Column::wide("ADDED", |entry, zone| zone.stamp(entry.added_at)),
-        Column::new("BY", |entry, _| or_dash(entry.added_by.as_deref())),
-        Column::wide("REASON", |entry, _| or_dash(entry.reason.as_deref())),
-        Column::wide("BACKOFFS", |entry, _| entry.drain_backoff_count.to_string()),
-        Column::wide("BACKOFF UNTIL", |entry, zone| zone.stamp_or_dash(entry.drain_backoff_expire)),
-        Column::wide("BOOT", |entry, _| or_dash(entry.boot_id.as_deref())),
-        Column::text("WHY", remark),
-    ];
-    const NONE: &'static str = NONE;
-
-    fn name(&self) -> Option<String> {
-        Some(self.index.to_string())
-    }
-}
+/// The width of the names of details.
+const HEAD_COLUMNS: usize = 14;
 
 impl View for Entry<'static> {
     fn text(&self, canvas: &Canvas) -> String {
-        let zone = canvas.zone;
-        let backoffs = (self.drain_backoff_count > 0).then(|| {
-            let until = self.drain_backoff_expire.map(|until| format!(", until {}", zone.stamp(until)));
-            format!("{}{}", self.drain_backoff_count, until.unwrap_or_default())
-        });
-        let by_itself = if self.required { ", because its host needs a reboot" } else { "" };
-        let by = self.added_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-        let lines = [
-            ("index", Some(self.index.to_string())),
-            ("node", Some(self.node.to_string())),
-            ("status", Some(format!("{} since {}", status(self), zone.stamp(self.last_transition_time)))),
-            ("added", Some(format!("{}{by}{by_itself}", zone.stamp(self.added_at)))),
-            ("reason", self.reason.as_deref().map(str::to_owned)),
-            ("backoffs", backoffs),
-            ("boot to leave", self.boot_id.as_deref().map(str::to_owned)),
-            ("why", self.why.as_deref().map(|why| zone.times_in(why))),
-            ("output", self.output.as_deref().map(str::to_owned)),
-            ("progress", self.progress.as_ref().map(progress_text)),
-        ];
-        let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
-        lines
-            .map(|(name, text)| format!("{:<15}{}", format!("{name}:"), sanitized(&text)))
-            .collect::<Vec<_>>()
-            .join("\n")
+        details(reboot_queue::details(self, canvas.zone), HEAD_COLUMNS)
     }
 
     fn names(&self) -> Option<Vec<String>> {
@@ -87,35 +28,15 @@ impl View for IsEnabled {
     }
 }
 
-/// What was done to the queue, or happened to one of its entries.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Change(Fact<'static>);
-
-impl Row for Change {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
-        Column::new("WHO", |Self(fact), _| histories::who(fact)),
-        Column::new("ACTION", |Self(fact), _| histories::entry(fact).action.into_owned()),
-        Column::new("ENTRY", |Self(fact), _| {
-            histories::entry(fact).index.map(|index| index.to_string()).unwrap_or_default()
-        }),
-        Column::text("NODES", |Self(fact), _| histories::hosts(fact)),
-        Column::text("REASON", |Self(fact), _| histories::reason(fact)),
-    ];
-    const NONE: &'static str = "no reboot has been queued";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use os_upgrade_api_types::body::Page;
+    use os_upgrade_console::Zone;
+    use os_upgrade_console::rows::histories::QueueChange;
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
-    use os_upgrade_api_types::body::Page;
 
     const NARROW: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
 
@@ -175,7 +96,7 @@ TIME                  WHO   ACTION         ENTRY  NODES   REASON
 2026-11-21T01:00:00Z  anna  failed         7      h1      the reboot command failed: no route
 2026-11-21T01:00:00Z  anna  enabled                       
 2026-11-21T01:00:00Z  anna  backoff reset                 ";
-        let text = Page::<Change>::deserialize(page).unwrap().text(&NARROW);
+        let text = Page::<QueueChange>::deserialize(page).unwrap().text(&NARROW);
         let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         assert_eq!(trimmed(&text), trimmed(expected));
     }

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 use console::measure_text_width;
 use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, LIST};
+use os_upgrade_console::Zone;
 use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 
 use crate::Failure;
 use crate::arguments::GLOBAL;
-use crate::output::{Format, Output, View as _, Zone, outln};
+use crate::output::{Format, Output, View as _, outln};
 use crate::remote::events::news::News;
 use crate::remote::status;
 use crate::rest::{self, Client, Server};

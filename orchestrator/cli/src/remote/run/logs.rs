@@ -3,6 +3,7 @@
 use clap::Args;
 use os_upgrade_api_types::routes::outputs::{self, OutputOfCommand};
 use os_upgrade_api_types::routes::{run_hosts, runs};
+use os_upgrade_console::Zone;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::text::sanitized;
 use os_upgrade_protocol::{Action, HostName, OutputTail};
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::output::{Canvas, Output, View, Zone};
+use crate::output::{Canvas, Output, View};
 use crate::remote::options::Remote;
 use crate::rest::Client;
 

@@ -7,9 +7,9 @@ use os_upgrade_api_types::body::HostOfRun;
 use os_upgrade_api_types::routes::runs::HostOfRunInFull;
 use os_upgrade_api_types::routes::state::{self, HostState, State};
 use os_upgrade_api_types::word::Word;
+use os_upgrade_console::progress::is_at_work;
 use os_upgrade_kernel::HostStatus;
 
-use super::view::is_at_work;
 use crate::rest::Client;
 
 /// What is read of the state.

@@ -10,9 +10,12 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use os_upgrade_api_types::body::{HostOfRun, Progress, Stamp};
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::events::FOLLOW;
-use os_upgrade_api_types::routes::runs::{self, Run, RunInFull};
+use os_upgrade_api_types::routes::runs::{self as routes, HostOfRunInFull, Run, RunInFull};
 use os_upgrade_api_types::routes::state::{self, CurrentUpgrade, HostState, State};
 use os_upgrade_api_types::word::Word;
+use os_upgrade_console::progress::{belongs_to_run, counted, is_at_work, percent_done, progress_text};
+use os_upgrade_console::rows::runs;
+use os_upgrade_console::span;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::text::one_line;
 use serde::de::DeserializeOwned;
@@ -21,9 +24,8 @@ use tokio::time::{Instant, sleep};
 
 use super::super::events::news::News;
 use super::nodes;
-use super::view::{self, InRun};
 use crate::Failure;
-use crate::output::{Output, progress_text};
+use crate::output::Output;
 use crate::rest::Client;
 
 /// How often bars are drawn, and what is not there yet is asked for again.
@@ -92,7 +94,7 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
             }
         } else {
             let RunInFull { run, hosts, .. } =
-                patiently(client, &screen, || runs::READ.named([id]).with("events-limit", "1")).await?;
+                patiently(client, &screen, || routes::READ.named([id]).with("events-limit", "1")).await?;
             // The history may be behind the state.
             if run.result.is_some() {
                 break (run, hosts);
@@ -107,7 +109,7 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
         output.result(&summary(&run));
     } else {
         // The whole run, as `run show` prints it.
-        let whole = patiently(client, &screen, || runs::READ.named([id])).await?;
+        let whole = patiently(client, &screen, || routes::READ.named([id])).await?;
         output.show::<RunInFull<'_>>(&whole)?;
     }
     conclude(run.result.as_deref().unwrap_or_default(), id)
@@ -159,8 +161,8 @@ fn conclude(result: &str, id: &str) -> Result<(), Failure> {
 
 fn summary(run: &Run<'_>) -> String {
     let result = run.result.as_deref().unwrap_or("unknown");
-    let after = view::duration(run).map(|took| format!(" after {took}")).unwrap_or_default();
-    one_line(&format!("{result}{after}: {}", view::counted(view::counts(run))), TEXT_CHARS_MAX)
+    let after = runs::duration(run).map(|took| format!(" after {took}")).unwrap_or_default();
+    one_line(&format!("{result}{after}: {}", counted(runs::counts(run))), TEXT_CHARS_MAX)
 }
 
 /// Which hosts have changed since the last look.
@@ -189,6 +191,26 @@ fn words(InRun { name: _, status, why }: InRun<'_>) -> String {
     match why {
         Some(reason) => one_line(&format!("{status} ({reason})"), TEXT_CHARS_MAX),
         None => one_line(status.as_str(), TEXT_CHARS_MAX),
+    }
+}
+
+/// A host in a run, as the state and the history have it.
+#[derive(Debug, Clone, Copy)]
+struct InRun<'a> {
+    name: &'a str,
+    status: &'a Word<HostStatus>,
+    why: Option<&'a str>,
+}
+
+impl<'a> From<&'a HostOfRun<'_>> for InRun<'a> {
+    fn from(host: &'a HostOfRun<'_>) -> Self {
+        Self { name: &host.hostname, status: &host.status, why: host.reason.reason.as_deref() }
+    }
+}
+
+impl<'a> From<&'a HostOfRunInFull<'_>> for InRun<'a> {
+    fn from(host: &'a HostOfRunInFull<'_>) -> Self {
+        Self { name: &host.hostname, status: &host.status, why: host.reason.as_deref() }
     }
 }
 
@@ -249,14 +271,14 @@ impl Bars {
     fn draw(&mut self, current: &CurrentUpgrade<'_>, progress: &Reports, now: DateTime<Utc>) {
         let reported =
             |host: &HostOfRun<'_>| progress.get(&*host.hostname).and_then(|progress| progress.percent);
-        let hosts = || current.hosts.iter().filter(|host| view::belongs_to_run(host.status.as_str()));
-        let done = hosts().map(|host| view::percent_done(&host.status, reported(host)));
+        let hosts = || current.hosts.iter().filter(|host| belongs_to_run(host.status.as_str()));
+        let done = hosts().map(|host| percent_done(&host.status, reported(host)));
         self.run.set_length(hosts().count() as u64 * 100);
         self.run.set_position(done.sum());
         let ended = hosts().filter(|host| host.status.is(HostStatus::is_final)).count();
         let of_hosts = format!("{ended}/{} hosts, {}", hosts().count(), left(current.not_after, now));
         self.run.set_message(of_hosts);
-        let at_work = || current.hosts.iter().filter(|host| host.status.is(view::is_at_work));
+        let at_work = || current.hosts.iter().filter(|host| host.status.is(is_at_work));
         self.hosts.retain(|name, bar| {
             let stays = at_work().any(|host| host.hostname == *name);
             if !stays {
@@ -287,7 +309,7 @@ fn style(template: &str) -> ProgressStyle {
 
 /// How much time is left until `not_after`.
 fn left(not_after: Stamp, now: DateTime<Utc>) -> String {
-    format!("{} left", view::span(now, not_after.0))
+    format!("{} left", span(now, not_after.0))
 }
 
 /// How far the bar of a host is filled: how much its worker reports of `prepare`, or what is done of its part in the run.
@@ -295,7 +317,7 @@ fn position(status: &Word<HostStatus>, reported: Option<u8>) -> u64 {
     if *status == Word::Known(HostStatus::Preparing) {
         reported.map_or(0, u64::from)
     } else {
-        view::percent_done(status, reported)
+        percent_done(status, reported)
     }
 }
 

@@ -3,9 +3,8 @@
 use os_upgrade_api_types::body::{Counts, Page};
 use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
 use os_upgrade_api_types::routes::state::QueueInBrief;
+use os_upgrade_console::progress::counted;
 use os_upgrade_kernel::reboot_queue::EntryStatus;
-
-use crate::remote::run::view::counted;
 
 /// Whether the queue is enabled, how many entries it has, and why none starts.
 pub(super) fn in_brief(queue: &QueueInBrief) -> String {

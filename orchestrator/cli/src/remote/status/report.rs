@@ -15,8 +15,13 @@ use os_upgrade_api_types::routes::slots::{SlotHolder, Slots};
 use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, State, WindowUsedBy};
 use os_upgrade_api_types::routes::windows::Windows;
 use os_upgrade_api_types::word::Word;
-use os_upgrade_console::commands::shell_word;
-use os_upgrade_console::describe;
+use os_upgrade_console::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
+use os_upgrade_console::progress::{
+    belongs_to_run, counted, is_at_work as works, percent_done, progress_text,
+};
+use os_upgrade_console::rows::cluster::trouble;
+use os_upgrade_console::rows::runs::{by, short, stopping, why_missed};
+use os_upgrade_console::{Zone, describe, span};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::text::{one_line, sanitized};
 use serde::Deserialize;
@@ -24,10 +29,7 @@ use serde_json::Value;
 
 use super::queue;
 use crate::Failure;
-use crate::leadership::trouble;
-use crate::output::{Canvas, View, Zone, progress_text};
-use crate::remote::release;
-use crate::remote::run::view::{self, by, counted, short, span, why_missed};
+use crate::output::{Canvas, View};
 
 /// The width of the bar, in characters.
 const BAR_CHARS: u64 = 30;
@@ -127,12 +129,12 @@ impl Report {
         };
         let newest = self.runs.iter().flat_map(|page| &page.items).find(|run| run.id == current.id);
         let doing = |run: &Run<'_>| match &current.stopping {
-            Some(stopping) => view::progress(stopping.read()),
+            Some(cause) => stopping(cause.read()),
             None => run.phase.to_string(),
         };
         let by = newest.map(|run| format!(", {}, started by {}", doing(run), by(run))).unwrap_or_default();
         let left = span(now, current.not_after.0);
-        let counts = || current.counts.0.iter().filter(|(word, _)| view::belongs_to_run(word));
+        let counts = || current.counts.0.iter().filter(|(word, _)| belongs_to_run(word));
         let total: u64 = counts().map(|(_, count)| count).sum();
         let ended = counts().filter(|(word, _)| Word::read(word).is(HostStatus::is_final));
         let ended: u64 = ended.map(|(_, count)| count).sum();
@@ -154,7 +156,7 @@ impl Report {
         let under_way = self.hosts().filter(|host| is_at_work(host));
         let done = |host: &HostState<'_>| {
             let reported = host.progress.as_ref().and_then(|progress| progress.percent);
-            host.status.as_ref().map_or(0, |status| view::percent_done(status, reported))
+            host.status.as_ref().map_or(0, |status| percent_done(status, reported))
         };
         ended * 100 + under_way.map(done).sum::<u64>()
     }
@@ -339,7 +341,7 @@ impl Report {
                 ("retry all hosts", "os-upgrade run start".to_owned())
             }
         });
-        let release = ("release", release::command(group, id));
+        let release = ("release", lock_release_with_reason(group, id));
         let commands = why.into_iter().chain(retry).chain([release]).collect();
         Need { what: format!("{id} holds a slot of group {group}: {reason}"), commands }
     }
@@ -379,7 +381,7 @@ fn ineffective_reboot(host: &HostState<'_>) -> Option<Need> {
 fn foreign_mark(host: &HostState<'_>) -> Option<Need> {
     let waits = host.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == FOREIGN_MARK)?;
     let what = format!("{}: {}", host.hostname, waits.text);
-    Some(Need { what, commands: vec![("take over", release::uncordon(&host.hostname))] })
+    Some(Need { what, commands: vec![("take over", hosts_uncordon(&host.hostname))] })
 }
 
 fn is_being_uncordoned(host: &HostState<'_>) -> bool {
@@ -394,7 +396,7 @@ fn cordon(host: &HostState<'_>) -> Need {
 }
 
 fn uncordon(host: &HostState<'_>) -> (&'static str, String) {
-    ("uncordon", release::uncordon(&host.hostname))
+    ("uncordon", hosts_uncordon(&host.hostname))
 }
 
 /// Whether it goes on once its node is drained or uncordoned.
@@ -408,7 +410,7 @@ fn goes_on(host: &HostState<'_>) -> bool {
 }
 
 fn is_at_work(host: &HostState<'_>) -> bool {
-    is(host, view::is_at_work)
+    is(host, works)
 }
 
 /// Whether it waits for something that an operator may want to know, or is not there. That no run is active, and who waits for
