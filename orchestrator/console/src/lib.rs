@@ -1,4 +1,5 @@
-//! What people are told: sentences for the kernel's types and the API's answers, and commands to copy.
+//! What people see: sentences for the kernel's types and for events, rows and lines of what the API answers, what goes on at a site and
+//! needs a person, and commands to copy.
 //!
 //! The API, the command line and logs take their words from here, so that the kernel decides by types alone. A new reason is a line in
 //! `reason.rs`.
@@ -11,6 +12,7 @@ mod enrolment;
 mod event;
 mod fact;
 mod history;
+mod needs;
 mod node;
 mod owner;
 pub mod progress;
@@ -23,6 +25,7 @@ mod run;
 mod secrets;
 mod slot;
 mod start;
+pub mod status;
 mod tense;
 mod why;
 mod zone;
@@ -30,6 +33,7 @@ mod zone;
 pub use describe::{Describe, Description, describe};
 pub use event::first_of;
 pub use fact::{Importance, summary};
+pub use needs::{Need, needs};
 pub use owner::purpose;
 pub use row::{Column, Detail, Kind, Row, or_dash};
 pub use secrets::leader_message;

@@ -1,6 +1,5 @@
 //! `os-upgrade status`: what goes on at the site, on one screen.
 
-mod queue;
 mod report;
 
 use std::io::IsTerminal as _;

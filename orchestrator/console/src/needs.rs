@@ -1,0 +1,172 @@
+//! What does not go on at a site without a person.
+
+use os_upgrade_api_types::routes::slots::SlotHolder;
+use os_upgrade_api_types::routes::state::HostState;
+
+use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
+use crate::rows::reboot_queue;
+use crate::rows::runs::short;
+use crate::status::{Status, goes_on};
+
+/// What a node waits for whose mark is of another journal.
+const FOREIGN_MARK: &str = "foreign-mark";
+
+/// What does not go on without a person.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Which matter it is, and why it does not go on.
+    pub what: String,
+    /// What a command does, and the command, which is to be copied: it is neither wrapped nor cut.
+    pub commands: Vec<(&'static str, String)>,
+}
+
+impl From<String> for Need {
+    fn from(what: String) -> Self {
+        Self { what, commands: Vec::new() }
+    }
+}
+
+/// Every matter that does not go on without a person.
+pub fn needs(status: &Status) -> Vec<Need> {
+    let mut needs = Vec::new();
+    match status.state.pending_hosts.unwrap_or(0) {
+        0 => {}
+        1 => needs.push("1 host waits for approval: os-upgrade hosts list --pending".to_owned().into()),
+        count => {
+            needs.push(format!("{count} hosts wait for approval: os-upgrade hosts list --pending").into());
+        }
+    }
+    let active = status.state.current_upgrade_info.as_ref().map(|current| &*current.id);
+    for group in &status.slots.groups {
+        for holder in &group.holders {
+            let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
+            let is_of_no_entry = holder.entry.is_some_and(|entry| !status.has_entry(entry));
+            let is_tried_again = status.hosts().any(|host| host.hostname == holder.id && goes_on(host));
+            if holder.stuck || (left_by.is_some() && !is_tried_again) || is_of_no_entry {
+                let is_left = left_by.is_some() || is_of_no_entry;
+                needs.push(slot(status, &group.group, holder, left_by, is_left));
+            }
+        }
+    }
+    for entry in status.reboots.iter().flat_map(reboot_queue::for_person) {
+        let give_up = format!("os-upgrade reboot-queue give-up {} --reason=TEXT", entry.index);
+        needs.push(Need { what: reboot_queue::line(entry), commands: vec![("give up", give_up)] });
+    }
+    needs.extend(status.hosts().filter(|host| stays_cordoned(host)).map(cordon));
+    needs.extend(status.hosts().filter_map(foreign_mark));
+    needs.extend(status.hosts().filter_map(ineffective_reboot));
+    if status.cluster.leader.is_none() {
+        needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
+    }
+    needs.extend(status.cluster.warnings.iter().cloned().map(Need::from));
+    needs.extend(status.state.config_warnings.iter().map(|warning| warning.message.clone().into()));
+    needs
+}
+
+/// That a slot is not given back by itself. One that a run or an entry has left is given back once its host's node is uncordoned, if
+/// that is under way; an operator can do without a node that is not ready.
+fn slot(status: &Status, group: &str, holder: &SlotHolder<'_>, left_by: Option<&str>, is_left: bool) -> Need {
+    let SlotHolder { id, reason, .. } = holder;
+    let why = left_by.map(|run| ("why", format!("os-upgrade run show {} {}", short(run), shell_word(id))));
+    let host = status.hosts().find(|host| host.hostname == *id && is_left);
+    if let Some(host) = host.filter(|host| is_being_uncordoned(host)) {
+        let waits = host.node.iter().find_map(|node| node.waits.as_ref());
+        let uncordon = waits.filter(|waits| waits.kind == "not-ready").map(|_| uncordon(host));
+        let waits = waits.map(|waits| format!(": {}", waits.text)).unwrap_or_default();
+        let what = format!("{id} holds a slot of group {group} until its node is uncordoned{waits}");
+        return Need { what, commands: why.into_iter().chain(uncordon).collect() };
+    }
+    let left_out = status.hosts().any(|host| host.hostname == *id && takes_no_part(host));
+    let retry = left_by.map(|_| {
+        // A run would skip it, and it would keep its slot.
+        if left_out {
+            ("let it take part again", format!("os-upgrade hosts approve {}", shell_word(id)))
+        } else {
+            ("retry all hosts", "os-upgrade run start".to_owned())
+        }
+    });
+    let release = ("release", lock_release_with_reason(group, id));
+    let commands = why.into_iter().chain(retry).chain([release]).collect();
+    Need { what: format!("{id} holds a slot of group {group}: {reason}"), commands }
+}
+
+/// Whether runs leave it out until an operator approves it.
+fn takes_no_part(host: &HostState<'_>) -> bool {
+    host.blockers.iter().any(|blocker| matches!(blocker.kind(), Some("host-withdrawn" | "awaits-approval")))
+}
+
+fn stays_cordoned(host: &HostState<'_>) -> bool {
+    host.node.as_ref().is_some_and(|node| node.kept)
+}
+
+fn ineffective_reboot(host: &HostState<'_>) -> Option<Need> {
+    let missed = host.reboot_ineffective.as_ref()?;
+    Some(format!("{}: {missed}", host.hostname).into())
+}
+
+/// That the mark of its node is of another journal, and the command that takes it over.
+fn foreign_mark(host: &HostState<'_>) -> Option<Need> {
+    let waits = host.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == FOREIGN_MARK)?;
+    let what = format!("{}: {}", host.hostname, waits.text);
+    Some(Need { what, commands: vec![("take over", hosts_uncordon(&host.hostname))] })
+}
+
+fn is_being_uncordoned(host: &HostState<'_>) -> bool {
+    host.node.as_ref().is_some_and(|node| node.stage == "uncordoning")
+}
+
+/// That its node stays cordoned, and the command that ends it.
+fn cordon(host: &HostState<'_>) -> Need {
+    let what =
+        format!("the node of {} stays cordoned, because its host failed or was given up", host.hostname);
+    Need { what, commands: vec![uncordon(host)] }
+}
+
+fn uncordon(host: &HostState<'_>) -> (&'static str, String) {
+    ("uncordon", hosts_uncordon(&host.hostname))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The needs of a site whose host `h01` has kept its slot after a run, and is in this state now.
+    fn needs_with(host: &Value) -> Vec<Need> {
+        let holder = json!({
+            "id": "h01", "since": "2026-11-21T01:00:00Z", "on-behalf-of": ["run"], "reason": "it failed", "stuck": false,
+            "run": "019aa000-0000-7000-8000-000000000001",
+        });
+        let group = json!({ "group": "default", "held": 1, "excess": 0, "holders": [holder], "waiters": [] });
+        let answers = json!({
+            "state": { "status": "idle", "hosts": [host] },
+            "slots": { "provider": "embedded", "reclaim": "never", "groups": [group] },
+            "cluster": { "leader": "a1", "instances": [], "streams": [] },
+        });
+        needs(&Status::deserialize(answers).unwrap())
+    }
+
+    #[test]
+    fn slot_of_a_failed_host_needs_a_person() {
+        let why = ("why", "os-upgrade run show 019aa000-0000 h01".to_owned());
+        let release =
+            ("release", "os-upgrade lock release --group=default --id=h01 --reason=TEXT".to_owned());
+        let need = |retry: (&'static str, &str)| Need {
+            what: "h01 holds a slot of group default: it failed".to_owned(),
+            commands: vec![why.clone(), (retry.0, retry.1.to_owned()), release.clone()],
+        };
+        let idle =
+            json!({ "hostname": "h01", "why": "no run is active", "blockers": [{ "kind": "no-run" }] });
+        assert_eq!(needs_with(&idle), [need(("retry all hosts", "os-upgrade run start"))]);
+        let withdrawn =
+            json!({ "hostname": "h01", "why": "withdrawn", "blockers": [{ "kind": "host-withdrawn" }] });
+        assert_eq!(
+            needs_with(&withdrawn),
+            [need(("let it take part again", "os-upgrade hosts approve h01"))]
+        );
+        let at_work = json!({ "hostname": "h01", "status": "upgrading", "why": "", "blockers": [] });
+        assert_eq!(needs_with(&at_work), []);
+    }
+}
