@@ -61,7 +61,9 @@ pub(crate) trait View: DeserializeOwned {
     fn text(&self, canvas: &Canvas) -> String;
 
     /// The names of what it lists; absent if it is not a list.
-    fn names(&self) -> Option<Vec<String>>;
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
 
     /// What people are told if it is a list of nothing, with times in UTC; absent otherwise.
     fn none(&self) -> Option<String> {

@@ -175,11 +175,11 @@ const NAMES_MAX: usize = 4;
 /// The first of `names`, such as changed fields or hosts, of which `unlisted` more are not given, as in `start-jitter and 2 more`;
 /// `None` if there are none.
 pub fn first_of<S: AsRef<str>>(names: &[S], unlisted: usize) -> Option<String> {
-    let named: Vec<&str> = names.iter().map(AsRef::as_ref).take(NAMES_MAX).collect();
-    match (names.len() - named.len()).saturating_add(unlisted) {
-        0 if named.is_empty() => None,
-        0 => Some(named.join(", ")),
-        more => Some(format!("{} and {more} more", named.join(", "))),
+    let first: Vec<&str> = names.iter().map(AsRef::as_ref).take(NAMES_MAX).collect();
+    match (names.len() - first.len()).saturating_add(unlisted) {
+        0 if first.is_empty() => None,
+        0 => Some(first.join(", ")),
+        more => Some(format!("{} and {more} more", first.join(", "))),
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Entry<'a> {
                 action: event.name().replace('-', " ").into(),
                 hosts: std::slice::from_ref(host),
                 index: Some(*index),
-                reason: reason_of(event),
+                reason: entry_reason(event),
                 ..Self::default()
             },
             Fact::SettingsAdopted { .. }
@@ -96,8 +96,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Why something happened to an entry of the reboot queue.
-fn reason_of(event: &EntryEvent) -> Option<Cow<'_, str>> {
+/// Why something happened to an entry of the reboot queue, if there is a reason.
+pub fn entry_reason(event: &EntryEvent) -> Option<Cow<'_, str>> {
     match event {
         EntryEvent::Waiting { reason }
         | EntryEvent::Failed { reason }

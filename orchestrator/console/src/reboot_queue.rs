@@ -136,49 +136,37 @@ impl Describe for RebootRefusal {
             Self::QueueFull { room, max } => {
                 write!(f, "the reboot queue has room for {room} more entries of {max}; nothing is queued")
             }
-            Self::UnknownHosts { hosts, count } => write!(
+            Self::UnknownHosts { hosts, count } => queues_nothing(
                 f,
-                "{}; nothing is queued",
-                several(
-                    hosts,
-                    *count,
-                    "has announced no worker at this site",
-                    "have announced no worker at this site"
-                )
+                hosts,
+                *count,
+                "has announced no worker at this site",
+                "have announced no worker at this site",
             ),
-            Self::NeitherNodeNorWorker { hosts, count } => write!(
+            Self::NeitherNodeNorWorker { hosts, count } => queues_nothing(
                 f,
-                "{}; nothing is queued",
-                several(
-                    hosts,
-                    *count,
-                    "is no node of the cluster and has announced no worker",
-                    "are no nodes of the cluster and have announced no worker"
-                )
+                hosts,
+                *count,
+                "is no node of the cluster and has announced no worker",
+                "are no nodes of the cluster and have announced no worker",
             ),
             Self::ClusterUnseen => f.write_str(
                 "the nodes of the Kubernetes cluster have not been seen of late, so it is not known which of \
                  these hosts are nodes; nothing is queued: try again once they are",
             ),
-            Self::NotApproved { hosts, count } => write!(
+            Self::NotApproved { hosts, count } => queues_nothing(
                 f,
-                "{}; nothing is queued",
-                several(
-                    hosts,
-                    *count,
-                    "is not approved, or was withdrawn",
-                    "are not approved, or were withdrawn"
-                )
+                hosts,
+                *count,
+                "is not approved, or was withdrawn",
+                "are not approved, or were withdrawn",
             ),
-            Self::NoRebootsOnRequest { hosts, count } => write!(
+            Self::NoRebootsOnRequest { hosts, count } => queues_nothing(
                 f,
-                "{}; nothing is queued",
-                several(
-                    hosts,
-                    *count,
-                    "has no worker, or one that does not reboot it on request",
-                    "have no worker, or one that does not reboot them on request"
-                )
+                hosts,
+                *count,
+                "has no worker, or one that does not reboot it on request",
+                "have no worker, or one that does not reboot them on request",
             ),
             Self::Queued { host, index } => {
                 write!(f, "{host} waits already, as entry {index}; nothing is queued")
@@ -210,11 +198,18 @@ const fn ends_by(reason: &Reason) -> &'static str {
     }
 }
 
-fn several(hosts: &[HostName], count: usize, one: &str, many: &str) -> String {
+/// That nothing is queued, because of what is said of these hosts, the first of `count`.
+fn queues_nothing(
+    f: &mut Formatter<'_>,
+    hosts: &[HostName],
+    count: usize,
+    one: &str,
+    many: &str,
+) -> fmt::Result {
     let names = hosts.iter().map(HostName::as_str).collect::<Vec<_>>().join(", ");
     match count.saturating_sub(hosts.len()) {
-        0 if count == 1 => format!("{names} {one}"),
-        0 => format!("{names} {many}"),
-        more => format!("{names} and {more} more {many}"),
+        0 if count == 1 => write!(f, "{names} {one}; nothing is queued"),
+        0 => write!(f, "{names} {many}; nothing is queued"),
+        more => write!(f, "{names} and {more} more {many}; nothing is queued"),
     }
 }

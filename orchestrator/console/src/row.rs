@@ -58,7 +58,9 @@ pub trait Row: Sized + 'static {
     const NONE: &'static str;
 
     /// Its name, for `-o name`; absent if such entries have none.
-    fn name(&self) -> Option<String>;
+    fn name(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A line about one thing: the name of what it says, and that. The name is empty where a line goes on with what the one before it says.

@@ -145,52 +145,32 @@ impl Value for GroupName {
     }
 }
 
-impl Value for OnFailure {
-    const SHAPE: Shape = Shape::String;
+/// Settings that are one of two words.
+macro_rules! words {
+    ($($kind:ty: $first:literal => $one:ident, $second:literal => $other:ident;)+) => {
+        $(impl Value for $kind {
+            const SHAPE: Shape = Shape::String;
 
-    fn expected() -> String {
-        "\"hold\" or \"release\"".to_owned()
-    }
+            fn expected() -> String {
+                format!("{:?} or {:?}", $first, $second)
+            }
 
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "hold" => Ok(Self::Hold),
-            "release" => Ok(Self::Release),
-            _ => Err(String::new()),
-        }
-    }
+            fn parse(text: &str) -> Result<Self, String> {
+                match text {
+                    $first => Ok(Self::$one),
+                    $second => Ok(Self::$other),
+                    _ => Err(String::new()),
+                }
+            }
+        })+
+    };
 }
 
-impl Value for Reclaim {
-    const SHAPE: Shape = Shape::String;
-
-    fn expected() -> String {
-        "\"never\" or \"inventory\"".to_owned()
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "never" => Ok(Self::Never),
-            "inventory" => Ok(Self::Inventory),
-            _ => Err(String::new()),
-        }
-    }
-}
-
-impl Value for ApiServerOrder {
-    const SHAPE: Shape = Shape::String;
-
-    fn expected() -> String {
-        "\"first\" or \"last\"".to_owned()
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "first" => Ok(Self::First),
-            "last" => Ok(Self::Last),
-            _ => Err(String::new()),
-        }
-    }
+words! {
+    OnFailure: "hold" => Hold, "release" => Release;
+    FailedNode: "keep-cordoned" => KeepCordoned, "uncordon" => Uncordon;
+    Reclaim: "never" => Never, "inventory" => Inventory;
+    ApiServerOrder: "first" => First, "last" => Last;
 }
 
 impl Value for SecretName {

@@ -1,10 +1,12 @@
 //! What a fact is to operators: each fact answers here, in one match, for the stream of events and for runs.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Millis, Stamp};
 use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
 use os_upgrade_api_types::word::{Behalf, Word};
-use os_upgrade_console::describe;
+use os_upgrade_console::{describe, entry_reason};
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
 use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
@@ -174,26 +176,12 @@ fn node(run_of_slot: Option<String>, host: &HostName, step: &NodeStep) -> Option
 }
 
 fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> SiteEvent {
-    let reason = match event {
-        EntryEvent::Waiting { reason }
-        | EntryEvent::Failed { reason }
-        | EntryEvent::AttemptUnknown { reason } => Some(describe(reason).to_string()),
-        EntryEvent::Cancelled { reason, .. } => reason.clone(),
-        EntryEvent::GivenUp { reason, .. } => Some(reason.clone()),
-        EntryEvent::BackedOff { until, reason } => {
-            let reason = reason.as_ref().map(|reason| format!("{}; ", describe(reason))).unwrap_or_default();
-            Some(format!("{reason}it is tried again from {} on", time::format(*until)))
-        }
-        EntryEvent::Started { .. }
-        | EntryEvent::RebootBegan { .. }
-        | EntryEvent::AttemptDue { .. }
-        | EntryEvent::AttemptBegan
-        | EntryEvent::AttemptSucceeded
-        | EntryEvent::CommandSent { .. }
-        | EntryEvent::NotRebooted
-        | EntryEvent::Removed
-        | EntryEvent::Booted { .. }
-        | EntryEvent::Rebooted => None,
+    let why = entry_reason(event).map(Cow::into_owned);
+    let reason = if let EntryEvent::BackedOff { until, .. } = event {
+        let why = why.map(|why| format!("{why}; ")).unwrap_or_default();
+        Some(format!("{why}it is tried again from {} on", time::format(*until)))
+    } else {
+        why
     };
     let boot_id = if let EntryEvent::RebootBegan { boot_id }
     | EntryEvent::AttemptDue { boot_id: Some(boot_id), .. } = event

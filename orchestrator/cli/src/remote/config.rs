@@ -126,10 +126,6 @@ impl View for Configuration {
     fn text(&self, _: &Canvas) -> String {
         difference::yaml(&self.0).trim_end().to_owned()
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 /// The names that lead to a field.

@@ -126,10 +126,6 @@ impl View for Strongbox {
         let reason = self.reason.as_deref().unwrap_or("not sealed");
         format!("{} secrets; {}", self.secrets, sanitized(reason))
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 impl View for Secrets<Secret<'static>> {

@@ -56,10 +56,6 @@ impl View for Versions {
             .map(|known| format!("\ninstance {}: {}", sanitized(&known.instance), sanitized(&known.version)));
         own + &instances.collect::<String>()
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -42,10 +42,6 @@ impl Row for HostChange {
         Column::text("REASON", |Self(fact), _| reason(fact)),
     ];
     const NONE: &'static str = "no host has been approved or withdrawn";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }
 
 /// How a slot was taken or given back.
@@ -68,10 +64,6 @@ impl Row for SlotChange {
     ];
     const NONE: &'static str =
         "no operator has held or released a slot; --clients shows what FleetLock clients did";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }
 
 /// What was done to the queue, or happened to one of its entries.
@@ -91,8 +83,4 @@ impl Row for QueueChange {
         Column::text("REASON", |Self(fact), _| reason(fact)),
     ];
     const NONE: &'static str = "no reboot has been queued";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }

@@ -61,10 +61,6 @@ impl Row for VersionChange {
         Column::text("AFTER", |change, _| change.after.clone()),
     ];
     const NONE: &'static str = "no version has changed";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }
 
 impl Row for HostPhase {
@@ -79,8 +75,4 @@ impl Row for HostPhase {
         }),
     ];
     const NONE: &'static str = "nothing has happened to it";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }

@@ -56,10 +56,6 @@ impl Row for MissedRun {
         Column::text("REASON", |run, _| why_missed(run)),
     ];
     const NONE: &'static str = "no run was missed";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }
 
 /// A line in the list of runs.

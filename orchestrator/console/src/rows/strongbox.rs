@@ -33,8 +33,4 @@ impl Row for StrongboxChange<'static> {
         Column::new("SECRET", |change, _| change.name.clone().unwrap_or_default()),
     ];
     const NONE: &'static str = "no secret has been stored or removed";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }

@@ -41,8 +41,4 @@ impl Row for Occurrence {
     ];
     const NONE: &'static str =
         "no maintenance window opens; os-upgrade config set --help shows how to configure one";
-
-    fn name(&self) -> Option<String> {
-        None
-    }
 }

@@ -117,7 +117,6 @@ impl NodeStage {
 )]
 #[strum_discriminants(
     name(NodeStepKind),
-    doc = "What happens to the node of a host, without the details.",
     derive(Serialize, Deserialize, strum::IntoStaticStr),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")

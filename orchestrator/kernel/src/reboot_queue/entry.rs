@@ -95,7 +95,6 @@ pub struct Entry {
 )]
 #[strum_discriminants(
     name(EntryStep),
-    doc = "What happens to an entry, without the details.",
     derive(Serialize, Deserialize, strum::IntoStaticStr),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")

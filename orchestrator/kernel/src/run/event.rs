@@ -40,7 +40,6 @@ pub struct Enlisted {
 )]
 #[strum_discriminants(
     name(HostStep),
-    doc = "What happens to a host in a run, without the details.",
     derive(Serialize, Deserialize, strum::IntoStaticStr),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")

@@ -97,7 +97,6 @@ impl From<Run> for StoredRun {
 )]
 #[strum_discriminants(
     name(TriggerKind),
-    doc = "What started a run, without the details.",
     derive(Serialize, Deserialize, strum::IntoStaticStr),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
@@ -168,7 +167,6 @@ impl Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
 #[strum_discriminants(
     name(StopKind),
-    doc = "Why a run starts no further host, without the details.",
     derive(Serialize, Deserialize, strum::IntoStaticStr),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")

@@ -147,19 +147,3 @@ pub enum FailedNode {
     /// It is uncordoned.
     Uncordon,
 }
-
-impl Value for FailedNode {
-    const SHAPE: Shape = Shape::String;
-
-    fn expected() -> String {
-        "\"keep-cordoned\" or \"uncordon\"".to_owned()
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "keep-cordoned" => Ok(Self::KeepCordoned),
-            "uncordon" => Ok(Self::Uncordon),
-            _ => Err(String::new()),
-        }
-    }
-}

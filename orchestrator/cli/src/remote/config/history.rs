@@ -88,10 +88,6 @@ impl View for Shown {
         let (time, actor) = (canvas.zone.show(change.time.0), sanitized(who(change)));
         format!("change {} at {time} by {actor}\n{difference}", number_of(change))
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 /// Lists the changes, or shows one.

@@ -172,10 +172,6 @@ impl View for Shown {
         let starts = self.next_upgrade_at.and_then(|next| change_of_start(next, canvas.zone, Utc::now()));
         difference + &starts.map(|starts| format!("\n\n{starts}")).unwrap_or_default()
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 /// Asks the API what would be in force after `change`, and what would follow. Nothing is changed.

@@ -22,10 +22,6 @@ impl View for IsEnabled {
     fn text(&self, _: &Canvas) -> String {
         self.enabled.to_string()
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -16,10 +16,6 @@ impl View for HostReport<'static> {
         }
         lines.join("\n").trim_end().to_owned()
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 #[cfg(test)]

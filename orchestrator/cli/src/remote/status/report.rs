@@ -42,10 +42,6 @@ impl View for Report {
     fn text(&self, canvas: &Canvas) -> String {
         canvas.zone.times_in(&self.screen(canvas, Utc::now()))
     }
-
-    fn names(&self) -> Option<Vec<String>> {
-        None
-    }
 }
 
 impl Report {
@@ -114,7 +110,7 @@ fn together(groups: Vec<Together<'_>>) -> Vec<String> {
 
 /// The first lines, each of them cut; the last one says how many more there are.
 fn bounded(lines: Vec<String>) -> Vec<String> {
-    let mut lines: Vec<String> = lines.iter().map(|line| one_line(line, LINE_CHARS_MAX)).collect();
+    let mut lines: Vec<String> = lines.into_iter().map(|line| one_line(&line, LINE_CHARS_MAX)).collect();
     if lines.len() > LINES_MAX {
         let more = lines.len() - LINES_MAX + 1;
         lines.truncate(LINES_MAX - 1);
