@@ -6,7 +6,7 @@ use os_upgrade_api_types::routes::state::HostState;
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
 use crate::rows::runs::short;
-use crate::status::{Status, goes_on};
+use crate::status::{Status, goes_on, has_failed};
 
 /// What a node waits for whose mark is of another journal.
 const FOREIGN_MARK: &str = "foreign-mark";
@@ -41,8 +41,12 @@ pub fn needs(status: &Status) -> Vec<Need> {
         for holder in &group.holders {
             let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
             let is_of_no_entry = holder.entry.is_some_and(|entry| !status.has_entry(entry));
-            let is_tried_again = status.hosts().any(|host| host.hostname == holder.id && goes_on(host));
-            if holder.stuck || (left_by.is_some() && !is_tried_again) || is_of_no_entry {
+            let host = status.hosts().find(|host| host.hostname == holder.id);
+            let is_tried_again = host.is_some_and(goes_on);
+            // Others get their turn once a host that works gives its slot back, and a host that failed keeps it.
+            let keeps_others_waiting = !group.waiters.is_empty() && host.is_some_and(has_failed);
+            let is_left_alone = left_by.is_some() && !is_tried_again;
+            if holder.stuck || is_left_alone || keeps_others_waiting || is_of_no_entry {
                 let is_left = left_by.is_some() || is_of_no_entry;
                 needs.push(slot(status, &group.group, holder, left_by, is_left));
             }
@@ -133,15 +137,24 @@ mod tests {
 
     use super::*;
 
+    /// The id of the run in which `h01` took its slot.
+    const RUN: &str = "019aa000-0000-7000-8000-000000000001";
+
     /// The needs of a site whose host `h01` has kept its slot after a run, and is in this state now.
     fn needs_with(host: &Value) -> Vec<Need> {
+        needs_of(&json!({ "status": "idle", "hosts": [host] }), &json!([]))
+    }
+
+    /// The needs of a site with this state, where `h01` holds a slot and `waiters` wait for one.
+    fn needs_of(state: &Value, waiters: &Value) -> Vec<Need> {
         let holder = json!({
             "id": "h01", "since": "2026-11-21T01:00:00Z", "on-behalf-of": ["run"], "reason": "it failed", "stuck": false,
-            "run": "019aa000-0000-7000-8000-000000000001",
+            "run": RUN,
         });
-        let group = json!({ "group": "default", "held": 1, "excess": 0, "holders": [holder], "waiters": [] });
+        let group =
+            json!({ "group": "default", "held": 1, "excess": 0, "holders": [holder], "waiters": waiters });
         let answers = json!({
-            "state": { "status": "idle", "hosts": [host] },
+            "state": state,
             "slots": { "provider": "embedded", "reclaim": "never", "groups": [group] },
             "cluster": { "leader": "a1", "instances": [], "streams": [] },
         });
@@ -168,5 +181,31 @@ mod tests {
         );
         let at_work = json!({ "hostname": "h01", "status": "upgrading", "why": "", "blockers": [] });
         assert_eq!(needs_with(&at_work), []);
+    }
+
+    /// Others that wait behind a failed host need a person, during the run too; behind a host that works they do not.
+    #[test]
+    fn waiting_behind_a_failed_host_needs_a_person() {
+        let waiting = json!([{ "id": "h02", "kind": "host", "since": "2026-11-21T01:00:05Z" }]);
+        let needs = |status: &str, waiters: &Value| {
+            let host = json!({ "hostname": "h01", "status": status, "why": "", "blockers": [] });
+            let state =
+                json!({ "status": "upgrading", "hosts": [host], "current-upgrade-info": { "id": RUN } });
+            needs_of(&state, waiters)
+        };
+        let release = "os-upgrade lock release --group=default --id=h01 --reason=TEXT";
+        let expected = [Need {
+            what: "h01 holds a slot of group default: it failed".to_owned(),
+            commands: vec![("release", release.to_owned())],
+        }];
+        for (status, waiters, expected) in [
+            ("failed", &waiting, &expected[..]),
+            ("timed-out", &waiting, &expected[..]),
+            ("failed", &json!([]), &[]),
+            ("upgrading", &waiting, &[]),
+            ("rebooting", &waiting, &[]),
+        ] {
+            assert_eq!(needs(status, waiters), expected, "{status}, {waiters}");
+        }
     }
 }

@@ -84,6 +84,8 @@ pub struct InstanceState<'a> {
     pub address: Cow<'a, str>,
     pub version: Cow<'a, str>,
     /// The newest format of the journal that it reads; records of a newer one stop it.
+    #[serde(default)]
+    #[schema(required)]
     pub reads_format: u32,
     /// `[site] timezone` of its settings; absent for an instance of an older version.
     #[serde(skip_serializing_if = "Option::is_none")]
