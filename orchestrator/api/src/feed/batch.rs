@@ -40,7 +40,9 @@ impl Batch {
             let event = bodies::event(epoch, row);
             let event =
                 event.map_err(|error| StoreError::BadValue { column: "fact", value: error.to_string() })?;
-            event.into_iter().for_each(|event| batch.add(event));
+            if let Some(event) = event {
+                batch.add(event);
+            }
         }
         Ok(batch.build(end))
     }
