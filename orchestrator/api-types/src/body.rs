@@ -145,6 +145,14 @@ impl<S, R> TwoSided<S, R> {
             Self::Sent(_) | Self::Other(_) => None,
         }
     }
+
+    /// What a client has read, if only a newer version knows it.
+    pub const fn other(&self) -> Option<&Value> {
+        match self {
+            Self::Other(other) => Some(other),
+            Self::Sent(_) | Self::Read(_) => None,
+        }
+    }
 }
 
 /// What a client reads of something that has a kind and details.

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, QueueBlocker};
+use os_upgrade_kernel::run::StopKind;
 use os_upgrade_kernel::{
     Cause, EntryBlocker, HostEvent, HostStatus, MissedReason, NodeStage, NodeStep, NodeWait, PodObstacle,
     Reason, RunResult, Trigger, Warning, WindowBlocker,
@@ -78,7 +79,7 @@ words! {
     /// What started a run: an operator, or a maintenance window.
     TriggerWord = Trigger::KINDS.iter().copied();
     /// Why a run stops: too many failures, an operator, or a restoration of the site.
-    StopWord = ["failed", "cancelled", "restored"];
+    StopWord = StopKind::VARIANTS.iter().copied();
     /// What happened to a host of a run.
     StepWord = HostEvent::VARIANTS.iter().copied();
     /// What happened to an entry of the reboot queue.

@@ -113,9 +113,13 @@ impl From<Enrolled<'_>> for Enrolment {
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_kernel::reboot_queue::EntryStatus;
-    use os_upgrade_kernel::{HostStatus, RunResult};
+    use os_upgrade_kernel::node::NodeStepKind;
+    use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, EntryStep};
+    use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
+    use os_upgrade_kernel::{HostEvent, HostStatus, NodeStep, RestoreSource, RunResult};
+    use os_upgrade_protocol::Action;
     use serde_json::json;
+    use strum::VariantNames;
 
     use super::*;
 
@@ -139,5 +143,34 @@ mod tests {
         round_trips(HostStatus::ALL);
         round_trips(EntryStatus::ALL);
         round_trips(RunResult::ALL);
+        round_trips(Action::ALL);
+    }
+
+    /// The words of events are those that the API's description lists.
+    #[test]
+    fn words_of_events_are_read() {
+        fn all_known<T>()
+        where
+            T: fmt::Debug
+                + Copy
+                + PartialEq
+                + Into<&'static str>
+                + Serialize
+                + DeserializeOwned
+                + VariantNames,
+        {
+            let known = T::VARIANTS.iter().map(|word| Word::<T>::read(word).known().expect(word));
+            round_trips(known);
+        }
+        all_known::<Behalf>();
+        all_known::<EntryStep>();
+        all_known::<HostStep>();
+        all_known::<NodeStepKind>();
+        all_known::<RestoreSource>();
+        all_known::<StopKind>();
+        all_known::<TriggerKind>();
+        assert_eq!(EntryStep::VARIANTS, EntryEvent::VARIANTS);
+        assert_eq!(HostStep::VARIANTS, HostEvent::VARIANTS);
+        assert_eq!(NodeStepKind::VARIANTS, NodeStep::VARIANTS);
     }
 }

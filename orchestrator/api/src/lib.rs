@@ -2,8 +2,9 @@
 //! endpoints, and FleetLock.
 //!
 //! The routes are declared in `os-upgrade-api-types`. Each group of routes has one file of handlers here, and `routes`
-//! registers every handler with its declaration. `bodies` makes bodies of the kernel's types. Shared code is in `http`: `extract` reads requests, `reply` writes
-//! responses, `error` is the error policy. Nothing is decided here: a write goes to the instance through
+//! registers every handler with its declaration. `bodies` makes bodies of the kernel's types. Shared code is in `http`:
+//! `extract` reads requests, `reply` writes responses, `error` is the error policy. Nothing is decided here: a write goes to the
+//! instance through
 //! [`SiteHandle`](os_upgrade_site::handle::SiteHandle) and is answered once it is durable. Reads of the current state
 //! use the same handle. Reads of the past use the projection's [`History`](os_upgrade_store::History), which lags a
 //! moment behind; readers wait for it.

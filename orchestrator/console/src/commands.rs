@@ -21,7 +21,7 @@ pub fn lock_release(group: &str, id: &str) -> String {
     format!("os-upgrade lock release --group={} --id={}", quoted(group), quoted(id))
 }
 
-/// The command that releases the slot of `id` in `group`, to be copied.
+/// The same with its reason, which is to be filled in.
 pub fn lock_release_with_reason(group: &str, id: &str) -> String {
     format!("{} --reason=TEXT", lock_release(group, id))
 }

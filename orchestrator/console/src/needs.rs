@@ -6,10 +6,7 @@ use os_upgrade_api_types::routes::state::HostState;
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
 use crate::rows::runs::short;
-use crate::status::{Status, goes_on, has_failed};
-
-/// What a node waits for whose mark is of another journal.
-const FOREIGN_MARK: &str = "foreign-mark";
+use crate::status::{Status, goes_on};
 
 /// What does not go on without a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,14 +38,17 @@ pub fn needs(status: &Status) -> Vec<Need> {
         for holder in &group.holders {
             let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
             let is_of_no_entry = holder.entry.is_some_and(|entry| !status.has_entry(entry));
-            let host = status.hosts().find(|host| host.hostname == holder.id);
-            let is_tried_again = host.is_some_and(goes_on);
-            // Others get their turn once a host that works gives its slot back, and a host that failed keeps it.
-            let keeps_others_waiting = !group.waiters.is_empty() && host.is_some_and(has_failed);
+            let is_tried_again = status.hosts().any(|host| host.hostname == holder.id && goes_on(host));
             let is_left_alone = left_by.is_some() && !is_tried_again;
-            if holder.stuck || is_left_alone || keeps_others_waiting || is_of_no_entry {
+            // Behind a host that works others get their turn.
+            let behind = if holder.kept { group.waiters.len() } else { 0 };
+            if holder.stuck || is_left_alone || behind > 0 || is_of_no_entry {
                 let is_left = left_by.is_some() || is_of_no_entry;
-                needs.push(slot(status, &group.group, holder, left_by, is_left));
+                let mut need = slot(status, &group.group, holder, left_by, is_left);
+                if behind > 0 {
+                    need.what += &format!("; {behind} waiting behind it");
+                }
+                needs.push(need);
             }
         }
     }
@@ -110,7 +110,7 @@ fn ineffective_reboot(host: &HostState<'_>) -> Option<Need> {
 
 /// That the mark of its node is of another journal, and the command that takes it over.
 fn foreign_mark(host: &HostState<'_>) -> Option<Need> {
-    let waits = host.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == FOREIGN_MARK)?;
+    let waits = host.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == "foreign-mark")?;
     let what = format!("{}: {}", host.hostname, waits.text);
     Some(Need { what, commands: vec![("take over", hosts_uncordon(&host.hostname))] })
 }
@@ -132,8 +132,10 @@ fn uncordon(host: &HostState<'_>) -> (&'static str, String) {
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_kernel::{Cause, NodeStage, NodeWait, Warning};
     use serde::Deserialize as _;
     use serde_json::{Value, json};
+    use strum::VariantNames as _;
 
     use super::*;
 
@@ -142,14 +144,14 @@ mod tests {
 
     /// The needs of a site whose host `h01` has kept its slot after a run, and is in this state now.
     fn needs_with(host: &Value) -> Vec<Need> {
-        needs_of(&json!({ "status": "idle", "hosts": [host] }), &json!([]))
+        needs_of(&json!({ "status": "idle", "hosts": [host] }), true, &json!([]))
     }
 
-    /// The needs of a site with this state, where `h01` holds a slot and `waiters` wait for one.
-    fn needs_of(state: &Value, waiters: &Value) -> Vec<Need> {
+    /// The needs of a site with this state, where `h01` holds a slot, or keeps it, and `waiters` wait for one.
+    fn needs_of(state: &Value, is_kept: bool, waiters: &Value) -> Vec<Need> {
         let holder = json!({
             "id": "h01", "since": "2026-11-21T01:00:00Z", "on-behalf-of": ["run"], "reason": "it failed", "stuck": false,
-            "run": RUN,
+            "run": RUN, "kept": is_kept,
         });
         let group =
             json!({ "group": "default", "held": 1, "excess": 0, "holders": [holder], "waiters": waiters });
@@ -183,29 +185,49 @@ mod tests {
         assert_eq!(needs_with(&at_work), []);
     }
 
-    /// Others that wait behind a failed host need a person, during the run too; behind a host that works they do not.
+    /// Others that wait behind a host that keeps its slot need a person, during its run too; behind one that works they do not.
     #[test]
     fn waiting_behind_a_failed_host_needs_a_person() {
-        let waiting = json!([{ "id": "h02", "kind": "host", "since": "2026-11-21T01:00:05Z" }]);
-        let needs = |status: &str, waiters: &Value| {
+        let needs = |status: &str, is_kept: bool, waiters: usize| {
             let host = json!({ "hostname": "h01", "status": status, "why": "", "blockers": [] });
             let state =
                 json!({ "status": "upgrading", "hosts": [host], "current-upgrade-info": { "id": RUN } });
-            needs_of(&state, waiters)
+            let waiter = json!({ "id": "h02", "kind": "host", "since": "2026-11-21T01:00:05Z" });
+            needs_of(&state, is_kept, &vec![waiter; waiters].into())
         };
         let release = "os-upgrade lock release --group=default --id=h01 --reason=TEXT";
         let expected = [Need {
-            what: "h01 holds a slot of group default: it failed".to_owned(),
+            what: "h01 holds a slot of group default: it failed; 2 waiting behind it".to_owned(),
             commands: vec![("release", release.to_owned())],
         }];
-        for (status, waiters, expected) in [
-            ("failed", &waiting, &expected[..]),
-            ("timed-out", &waiting, &expected[..]),
-            ("failed", &json!([]), &[]),
-            ("upgrading", &waiting, &[]),
-            ("rebooting", &waiting, &[]),
+        for (status, is_kept, waiters, expected) in [
+            ("failed", true, 2, &expected[..]),
+            ("timed-out", true, 2, &expected[..]),
+            ("failed", true, 0, &[]),
+            // It is being given back.
+            ("failed", false, 2, &[]),
+            ("upgrading", false, 2, &[]),
         ] {
-            assert_eq!(needs(status, waiters), expected, "{status}, {waiters}");
+            assert_eq!(needs(status, is_kept, waiters), expected, "{status} {is_kept} {waiters}");
         }
+    }
+
+    /// The kinds that decide here and in the status are words of the kernel.
+    #[test]
+    fn kinds_are_known_to_the_kernel() {
+        let causes = [
+            "host-withdrawn",
+            "awaits-approval",
+            "node-under-way",
+            "reboot-under-way",
+            "no-run",
+            "slot-held",
+        ];
+        for kind in causes.into_iter().chain(["heartbeat-awaited", "node-cordoned"]) {
+            assert!(Cause::kinds().any(|known| known == kind), "{kind}");
+        }
+        assert!(NodeWait::VARIANTS.contains(&"foreign-mark") && NodeWait::VARIANTS.contains(&"not-ready"));
+        assert!(NodeStage::kinds().any(|known| known == "uncordoning"));
+        assert!(Warning::kinds().any(|known| known == "no-applications"));
     }
 }

@@ -242,11 +242,6 @@ pub(crate) fn goes_on(host: &HostState<'_>) -> bool {
     is(host, |status| !status.is_final())
 }
 
-/// Whether it failed in the active run, or was given up there.
-pub(crate) fn has_failed(host: &HostState<'_>) -> bool {
-    is(host, |status| matches!(status, HostStatus::Failed | HostStatus::TimedOut))
-}
-
 fn is_at_work(host: &HostState<'_>) -> bool {
     is(host, progress::is_at_work)
 }

@@ -1,14 +1,15 @@
 //! The format of records and snapshots, and reading without losing anything.
 //!
 //! There is one format, with a word for everything that is stored. Builds that were never released wrote lower numbers; what
-//! they wrote is read as well.
+//! they wrote is read as well, from [`OLDEST`] on.
 //!
 //! An instance of an older version must notice what it does not know, and should read on until then. So the first change
 //! after a release that adds a kind, field or value to anything that is stored
 //!
 //! 1. raises [`NEWEST`], once for each version that is released,
 //! 2. lets the shell's `journal/codec.rs` write each payload with the oldest format that has a word for everything in it,
-//!    which a function here finds by a `match` without `_` over facts, and over the fields of a state, and
+//!    which a function here finds by a `match` without `_` over facts, and over the fields of a state,
+//!    as `messages_have_the_format_that_they_need` in `shell/tests/shell/journal.rs` shows, and
 //! 3. puts its words into `words-N.txt` beside `tests/kernel/format/words.txt`, which is left as it was released.
 
 use std::io;
@@ -17,6 +18,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// The oldest format that is read.
+pub const OLDEST: u32 = 2;
 /// The newest format that is read, and the only one that is written.
 pub const NEWEST: u32 = 11;
 

@@ -63,7 +63,8 @@ pub struct Heartbeat {
     pub address: String,
     /// The version of its program.
     pub version: String,
-    /// The newest format of the journal that it reads.
+    /// The newest format of the journal that it reads. Versions that do not say so read the oldest one only.
+    #[serde(default = "oldest_format")]
     pub reads_format: u32,
     /// Why it accepts no writes; absent if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +84,10 @@ pub struct Heartbeat {
     /// What keeps a run from starting automatically now; absent if nothing does, or if it does not lead.
     #[serde(default, deserialize_with = "ignore_unknown", skip_serializing_if = "Option::is_none")]
     pub blocker: Option<WindowBlocker>,
+}
+
+const fn oldest_format() -> u32 {
+    format::OLDEST
 }
 
 impl Heartbeat {
@@ -317,11 +322,12 @@ mod tests {
 
     #[test]
     fn heartbeat_of_another_version_is_read() {
-        let text = r#"{"instance":"a","role":"leader","position":7,"address":"x:1","version":"9","reads-format":12,"new":1}"#;
+        let text = r#"{"instance":"a","role":"leader","position":7,"address":"x:1","version":"9","new":1}"#;
         let read: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
         assert_eq!((read.timezone, read.settings, read.blocker), (None, None, None));
-        assert_eq!(read.reads_format, 12);
+        // The versions that do not say which formats they read.
+        assert_eq!(read.reads_format, 2);
         let with = |blocker| text.replace(r#""new":1"#, &format!(r#""blocker":{blocker}"#));
         let read = |blocker| serde_json::from_str::<Heartbeat>(&with(blocker)).unwrap().blocker;
         let sealed = StartBlocker::StrongboxSealed { why: Sealed::NoKey };

@@ -10,6 +10,8 @@ fn variables_decide_about_colours() {
         (&[][..], false),
         (&[("CLICOLOR_FORCE", "1")], true),
         (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")], true),
+        (&[("CLICOLOR_FORCE", "1"), ("CLICOLOR", "0")], true),
+        (&[("CLICOLOR_FORCE", "")], false),
         (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
     ] {
         let mut command = Command::new(programs::path(programs::ORCHESTRATOR));

@@ -32,7 +32,7 @@ async fn failed_prepare_prevents_all_upgrades() {
     assert_eq!(run.reasons(), BTreeMap::from(reasons));
     assert_eq!(site.commands_to("upgrade").await, [""; 0]);
     assert_eq!(locks.calls(), [""; 0]);
-    let slots: Vec<String> = run.events().into_iter().filter(|fact| fact.contains("slot")).collect();
+    let slots: Vec<String> = run.events().into_iter().filter(|event| event.contains("slot")).collect();
     assert_eq!(slots, [""; 0]);
     assert!(site.script_log().iter().all(|lines| !lines.contains("upgrade")), "{:?}", site.script_log());
 

@@ -113,7 +113,7 @@ bugs! {
     /// 202 counts as a grant.
     GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 8;
     /// The lock server is asked even though the process was paused for longer than its lease.
-    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 12;
+    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 90;
     /// A request to the lock server that times out counts as not made.
     LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 255;
     /// Requests to the lock server are not paced.
@@ -153,7 +153,7 @@ bugs! {
     /// A process is not told that another one of its instance has taken the lease from it.
     CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 53;
     /// An older version leaves out the facts that it does not know.
-    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 144;
+    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 77;
     /// A handler that was interrupted is told that its command is new.
     ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 76;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
@@ -165,7 +165,7 @@ bugs! {
     /// Heartbeats are read without the times that they contain.
     HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 6;
     /// The times of records are not read.
-    RecordTimesUnread: "record-times-unread", [TimeLost] => ["clock"], seed 118;
+    RecordTimesUnread: "record-times-unread", [TimeLost] => ["clock"], seed 99;
     /// That a run was missed is not recorded.
     MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 52;
     /// A run is recorded as missed although it has started.
@@ -195,7 +195,7 @@ bugs! {
     /// Pods whose eviction was accepted count as gone, so that hosts are told to upgrade before their nodes are drained.
     SentBeforeDrained: "sent-before-drained", [] => ["drain"], seed 0;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its host reboots.
-    RebootUnchecked: "reboot-unchecked", [] => ["drain"], seed 48;
+    RebootUnchecked: "reboot-unchecked", [] => ["drain"], seed 21;
     /// Two nodes start together, and one of them is an API server.
     TwoServersAtOnce: "two-servers-at-once", [] => ["servers"], seed 36;
     /// The node of a host that reboots is uncordoned when its entry is cancelled.

@@ -320,7 +320,8 @@ pub struct RunInFull<'a> {
     pub run: Run<'a>,
     pub hosts: Vec<HostOfRunInFull<'a>>,
     /// What happened, as `/v1/state/os-upgrade/events` sends it.
-    pub events: Vec<Event>,
+    #[schema(value_type = Vec<Event>)]
+    pub events: Vec<TwoSided<Event, Event>>,
     /// What to continue `events-after`; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_next: Option<String>,
@@ -382,4 +383,17 @@ pub enum StopCause {
         /// Who restored the site.
         actor: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_with_events_of_a_newer_version_is_read() {
+        let mut run = run_in_full();
+        run["events"].as_array_mut().unwrap().push(json!({ "id": "new", "kind": "of-a-newer-version" }));
+        let read: RunInFull<'_> = serde_json::from_value(run).unwrap();
+        assert!(matches!(&read.events[..], [TwoSided::Read(Event { .. }), TwoSided::Other(_)]), "{read:?}");
+    }
 }

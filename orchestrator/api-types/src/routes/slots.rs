@@ -212,6 +212,10 @@ pub struct SlotHolder<'a> {
     pub refusal: Option<String>,
     /// Whether the slot has been held for longer than `[fleet-lock] stuck-after`.
     pub stuck: bool,
+    /// Whether its host keeps it though nothing is under way there, because it failed or was given up; absent if it does not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub kept: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -15,17 +15,20 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{Action, HostName, RunId, time};
 use os_upgrade_store::FactRow;
+use serde::de::Error as _;
 
 /// The most changed fields of a configuration that an event names.
 const PATHS_MAX: usize = 16;
 /// The longest path of a changed field, in characters; the rest is cut off.
 const PATH_CHARS_MAX: usize = 128;
 
-/// The event that tells of the fact in `row`, in the journal of this `epoch`; `None` for bookkeeping.
-pub(crate) fn event(epoch: i64, row: &FactRow) -> serde_json::Result<Option<Event>> {
-    let fact = serde_json::from_str(row.fact.get())?;
-    let id = EventId { epoch, fact: row.cursor() };
-    let event = |what| Event { id: Some(id), time: Some(Millis(row.at)), what };
+/// The event that tells of the fact in `row`, with an id if the `epoch` of the journal is known; `None` for bookkeeping.
+pub(crate) fn event(epoch: Option<i64>, row: &FactRow) -> serde_json::Result<Option<Event>> {
+    let fact = serde_json::from_str(row.fact.get()).map_err(|error| {
+        serde_json::Error::custom(format!("fact {} of the store cannot be read: {error}", row.cursor()))
+    })?;
+    let id = epoch.map(|epoch| EventId { epoch, fact: row.cursor() });
+    let event = |what| Event { id, time: Some(Millis(row.at)), what };
     Ok(site_event(fact, row.run.as_deref()).map(event))
 }
 

@@ -37,7 +37,7 @@ impl Batch {
     pub(super) fn of_facts(epoch: i64, facts: &[FactRow], end: FactCursor) -> Result<Self, StoreError> {
         let mut batch = Builder::default();
         for row in facts {
-            let event = bodies::event(epoch, row);
+            let event = bodies::event(Some(epoch), row);
             let event =
                 event.map_err(|error| StoreError::BadValue { column: "fact", value: error.to_string() })?;
             if let Some(event) = event {

@@ -81,7 +81,7 @@ pub(crate) async fn render(
 ) -> Result<Option<Response>, Problem> {
     let history = api.history().await;
     let Some(detail) = history.run(id, limit, after).await? else { return Ok(None) };
-    let epoch = history.end().await?.map(|end| EventId::epoch_of(end.journal_created_at)).unwrap_or_default();
+    let epoch = history.end().await?.map(|end| EventId::epoch_of(end.journal_created_at));
     let size = detail.hosts.len().max(detail.facts.items.len());
     api.render(size, move || serde_json::to_vec(&in_full(epoch, &detail)?)).await.map(Some)
 }
@@ -121,8 +121,9 @@ fn brief(run: &RunRow) -> Run<'_> {
 }
 
 /// The run, whose events are of the journal of this `epoch`.
-fn in_full(epoch: i64, detail: &RunDetail) -> serde_json::Result<RunInFull<'_>> {
+fn in_full(epoch: Option<i64>, detail: &RunDetail) -> serde_json::Result<RunInFull<'_>> {
     let events = detail.facts.items.iter().filter_map(|row| bodies::event(epoch, row).transpose());
+    let events = events.map(|event| event.map(TwoSided::Sent));
     Ok(RunInFull {
         run: brief(&detail.run),
         hosts: detail.hosts.iter().map(host).collect(),

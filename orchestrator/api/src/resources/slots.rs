@@ -155,6 +155,7 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
         reason: reasons.into_iter().flatten().collect::<Vec<_>>().join("; "),
         refusal: None,
         stuck: site.settings.is_stuck(*since, now),
+        kept: HostName::new(id).is_ok_and(|host| site.keeps_slot(&host)),
     }
 }
 
@@ -180,6 +181,7 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
         reason,
         refusal: slot.refusal.as_ref().map(|refusal| describe(refusal).to_string()),
         stuck: site.settings.is_stuck(since, now),
+        kept: site.keeps_slot(host),
     }
 }
 

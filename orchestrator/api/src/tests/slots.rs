@@ -100,7 +100,7 @@ async fn holders_and_waiters_are_shown() {
             "holders": [
                 {
                     "id": "h01", "since": "2026-11-21T05:00:06Z", "on-behalf-of": ["run"], "run": "r1",
-                    "reason": failed, "stuck": false
+                    "reason": failed, "stuck": false, "kept": true
                 },
                 {
                     "id": "rack-7", "since": "2026-11-21T05:00:09Z", "on-behalf-of": ["client", "operator"],
@@ -185,10 +185,16 @@ async fn slots_of_another_lock_server() {
             }],
         })
     };
+    // What it keeps though it failed is not yet being released.
+    let kept = |reason: &str| {
+        let mut slots = holder(reason, false);
+        slots["groups"][0]["holders"][0]["kept"] = json!(true);
+        slots
+    };
     let at: chrono::DateTime<chrono::Utc> = since.parse().unwrap();
     let (soon, late) = (at + chrono::TimeDelta::minutes(119), at + chrono::TimeDelta::minutes(120));
     let failed = "failed in run r1 (upgrade failed: no space left)";
-    assert_eq!(slots_json(&api.site.published().state, soon), holder(failed, false));
+    assert_eq!(slots_json(&api.site.published().state, soon), kept(failed));
     assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await.0, 204);
     // The server has not confirmed the release, so the slot counts as held since it was granted.
     let state = &api.site.published().state;

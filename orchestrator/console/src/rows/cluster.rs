@@ -26,7 +26,11 @@ impl Row for InstanceState<'static> {
         Column::wide("POSITION", |instance, _| instance.position.to_string()),
         Column::new("ADDRESS", |instance, _| instance.address.to_string()),
         Column::wide("VERSION", |instance, _| instance.version.to_string()),
-        Column::wide("FORMAT", |instance, _| instance.reads_format.to_string()),
+        Column::wide("FORMAT", |instance, _| {
+            // An older version does not say it.
+            let format = Some(instance.reads_format).filter(|format| *format > 0);
+            format.map_or_else(|| "-".to_owned(), |format| format.to_string())
+        }),
         Column::whole("LAST SEEN", |instance, zone| zone.stamp(instance.last_seen)),
         Column::text("", |instance, _| remark(instance)),
     ];

@@ -1,16 +1,33 @@
 //! Histories of what operators did: facts, newest first.
 
+use std::borrow::Cow;
+
 use os_upgrade_api_types::body::Fact;
 use os_upgrade_protocol::HostName;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::history::Entry;
 use crate::row::{Column, Row};
 
-/// What an entry of a history says; of a fact that only a newer orchestrator knows, its name.
+/// What an entry of a history says.
 fn entry<'a>(fact: &'a Fact<'static>) -> Entry<'a> {
-    let name = || Entry { action: fact.name.clone(), ..Entry::default() };
-    fact.fact.read().and_then(Entry::of).unwrap_or_else(name)
+    fact.fact.read().and_then(Entry::of).unwrap_or_else(|| of_a_newer_version(fact))
+}
+
+/// What can be said of a fact that is new, or has something new in it.
+fn of_a_newer_version<'a>(fact: &'a Fact<'static>) -> Entry<'a> {
+    let field = |name: &str| fact.fact.other().and_then(|fact| fact.get(name));
+    let event = field("event");
+    let kind = event.and_then(|event| event["kind"].as_str());
+    let reason = field("reason").or_else(|| event?.get("reason"));
+    let word = |reason: &'a Value| reason.as_str().or_else(|| reason["kind"].as_str());
+    Entry {
+        action: kind.map_or_else(|| fact.name.clone(), |kind| kind.replace('-', " ").into()),
+        index: field("index").and_then(Value::as_u64),
+        reason: reason.and_then(word).map(Cow::from),
+        ..Entry::default()
+    }
 }
 
 /// Who caused it; empty in entries of older versions.
@@ -20,7 +37,10 @@ fn who(fact: &Fact<'static>) -> String {
 
 /// The hosts that it was done to.
 fn hosts(fact: &Fact<'static>) -> String {
-    entry(fact).hosts.iter().map(HostName::as_str).collect::<Vec<_>>().join(", ")
+    match entry(fact).hosts {
+        [] => fact.host.as_deref().unwrap_or_default().to_owned(),
+        hosts => hosts.iter().map(HostName::as_str).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// Why it was done; empty if that is not known.

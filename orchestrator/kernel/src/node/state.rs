@@ -117,7 +117,7 @@ impl NodeStage {
 )]
 #[strum_discriminants(
     name(NodeStepKind),
-    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]

@@ -95,7 +95,7 @@ pub struct Entry {
 )]
 #[strum_discriminants(
     name(EntryStep),
-    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]

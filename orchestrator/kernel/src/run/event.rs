@@ -40,7 +40,7 @@ pub struct Enlisted {
 )]
 #[strum_discriminants(
     name(HostStep),
-    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]

@@ -97,7 +97,7 @@ impl From<Run> for StoredRun {
 )]
 #[strum_discriminants(
     name(TriggerKind),
-    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]
@@ -167,7 +167,7 @@ impl Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
 #[strum_discriminants(
     name(StopKind),
-    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]

@@ -204,8 +204,10 @@ fn deflate(json: &[u8]) -> Vec<u8> {
 
 /// Decodes a joined payload; `last` is its last message.
 pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
-    if last.format > format::NEWEST {
-        return Err(DecodeError::NewFormat(last.format));
+    match last.format {
+        format::OLDEST..=format::NEWEST => {}
+        found @ ..format::OLDEST => return Err(DecodeError::OldFormat(found)),
+        found => return Err(DecodeError::NewFormat(found)),
     }
     let inflated;
     let json = if last.deflated {

@@ -1,6 +1,6 @@
 //! Why the journal cannot be followed.
 
-use os_upgrade_kernel::format::{NEWEST, ReadError};
+use os_upgrade_kernel::format::{NEWEST, OLDEST, ReadError};
 use os_upgrade_protocol::subject::JOURNAL_STREAM;
 
 /// The largest payload before deflating and splitting, in bytes: the state of some hundred thousand hosts. A payload
@@ -61,6 +61,9 @@ pub enum DecodeError {
     /// It may have something that this version does not know.
     #[error("its format, {0}, is newer than those that this version reads, up to {NEWEST}")]
     NewFormat(u32),
+    /// It has a format that is not read any more.
+    #[error("its format, {0}, is older than those that this version reads, from {OLDEST} on")]
+    OldFormat(u32),
     /// Inflating failed.
     #[error("the payload does not inflate")]
     Inflate(#[source] std::io::Error),
@@ -104,7 +107,9 @@ impl JournalError {
     pub fn is_of_another_version(&self) -> bool {
         match self {
             Self::Undecodable { source, .. } => match source {
-                DecodeError::NewFormat(_) | DecodeError::Content(ReadError::Unknown(_)) => true,
+                DecodeError::NewFormat(_)
+                | DecodeError::OldFormat(_)
+                | DecodeError::Content(ReadError::Unknown(_)) => true,
                 // JSON with other content than expected.
                 DecodeError::Content(ReadError::Invalid(error)) => error.is_data(),
                 DecodeError::Inflate(_) | DecodeError::TooLarge => false,

@@ -342,6 +342,8 @@ fn messages_of_other_versions_are_refused() {
         NEWEST + 1
     );
     assert_eq!(of_format(NEWEST + 1), (newer, true));
+    let older = "journal message 2 cannot be read: its format, 1, is older than those that this version reads, from 2 on";
+    assert_eq!(of_format(1), (older.to_owned(), true));
 
     let with = |payload: &'static str| refused(Message { payload: payload.into(), ..second.clone() });
     let unknown = "journal message 2 cannot be read: the payload cannot be used: it has moon, which this version does not know";

@@ -74,7 +74,7 @@ why:           the queue is disabled";
 
     #[test]
     fn the_history_in_a_table() {
-        let item = |fact: serde_json::Value| json!({"sequence": 7, "place": 0, "time": "2026-11-21T01:00:00.000Z", "type": fact["type"], "actor": "anna", "fact": fact});
+        let item = |fact: serde_json::Value| json!({"sequence": 7, "place": 0, "time": "2026-11-21T01:00:00.000Z", "type": fact["type"], "host": fact.get("host"), "actor": "anna", "fact": fact});
         let given_up = json!({"kind": "given-up", "actor": "anna", "reason": "burnt"});
         let reason = json!({"kind": "reboot-command-failed", "detail": "no route", "output": ""});
         let failed = json!({"kind": "failed", "reason": reason});
@@ -82,6 +82,7 @@ why:           the queue is disabled";
             item(json!({"type": "reboot", "index": 7, "host": "h1", "event": given_up})),
             item(json!({"type": "reboots-queued", "hosts": ["h1", "h2"], "actor": "anna", "reason": "a new kernel"})),
             item(json!({"type": "reboot", "index": 7, "host": "h1", "event": failed})),
+            item(json!({"type": "reboot", "index": 8, "host": "h2", "event": {"kind": "failed", "reason": {"kind": "of-a-newer-version"}}})),
             item(json!({"type": "reboot-queue-switched", "enabled": true, "actor": "anna"})),
             item(json!({"type": "reboot-backoff-reset", "actor": "anna"})),
         ]});
@@ -90,6 +91,7 @@ TIME                  WHO   ACTION         ENTRY  NODES   REASON
 2026-11-21T01:00:00Z  anna  given up       7      h1      burnt
 2026-11-21T01:00:00Z  anna  queued                h1, h2  a new kernel
 2026-11-21T01:00:00Z  anna  failed         7      h1      the reboot command failed: no route
+2026-11-21T01:00:00Z  anna  failed         8      h2      of-a-newer-version
 2026-11-21T01:00:00Z  anna  enabled                       
 2026-11-21T01:00:00Z  anna  backoff reset                 ";
         let text = Page::<QueueChange>::deserialize(page).unwrap().text(&NARROW);
