@@ -46,7 +46,7 @@ pub fn needs(status: &Status) -> Vec<Need> {
                 let is_left = left_by.is_some() || is_of_no_entry;
                 let mut need = slot(status, &group.group, holder, left_by, is_left);
                 if behind > 0 {
-                    need.what += &format!("; {behind} waiting behind it");
+                    need.what = format!("{}; {behind} waiting behind it", need.what);
                 }
                 needs.push(need);
             }
