@@ -11,6 +11,7 @@ use harness::site::{Site, assert_one_by_one};
 use harness::streams;
 use harness::wait::eventually;
 use nix::sys::signal::Signal;
+use os_upgrade_kernel::format::NEWEST;
 use serde_json::Value;
 
 /// Waits until `orchestrator` warns, or no longer warns, that instances read different formats.
@@ -23,6 +24,20 @@ async fn await_warning(orchestrator: &Orchestrator, warns: bool) {
         (status["instances"].as_array()?.len() >= 2 && is_warned == warns).then_some(())
     })
     .await;
+}
+
+/// What `orchestrator` shows of the instance `name`.
+async fn shown(orchestrator: &Orchestrator, name: &str) -> Option<Value> {
+    let status = orchestrator.cluster_status().await?;
+    status["instances"].as_array()?.iter().find(|it| it["instance"] == name).cloned()
+}
+
+/// The newest format of the journal that the instance `name` reads, as `orchestrator` shows it.
+async fn reads_format(orchestrator: &Orchestrator, name: &str) -> u64 {
+    eventually("the status to show what it reads", async || {
+        shown(orchestrator, name).await?["reads-format"].as_u64()
+    })
+    .await
 }
 
 #[tokio::test]
@@ -47,6 +62,7 @@ async fn site_of_two_is_upgraded_during_a_run() {
     other.set_program(old.clone());
     other.start_ready().await;
     other.await_following(&site.orchestrator).await;
+    let formats_differ = reads_format(&other, &other.instance()).await != u64::from(NEWEST);
 
     for host in &hosts {
         host.hold("upgrade");
@@ -61,7 +77,7 @@ async fn site_of_two_is_upgraded_during_a_run() {
     other.set_program(present());
     other.start_ready().await;
     other.await_following(&site.orchestrator).await;
-    await_warning(&other, is_older).await;
+    await_warning(&other, formats_differ).await;
     advance(&hosts, 0).await;
 
     // The old leader is replaced while it does not notice: it goes on as a follower, and has lost nothing.
@@ -97,7 +113,7 @@ async fn site_of_two_is_upgraded_during_a_run() {
     assert_eq!(commands, once.flat_map(|command| [command.clone(), command]).collect::<Vec<_>>());
     assert_one_by_one(&site.script_log());
 
-    if is_older {
+    if formats_differ {
         older_instance_stops(&site, &other, old).await;
     }
 }
@@ -109,14 +125,7 @@ async fn older_instance_stops(site: &Site, leader: &Orchestrator, old: PathBuf) 
     late.start_ready().await;
     late.await_following(leader).await;
     let name = late.instance();
-    let shown_by = async |shown: &Orchestrator| {
-        let status = shown.cluster_status().await?;
-        status["instances"].as_array()?.iter().find(|it| it["instance"] == name).cloned()
-    };
-    let read = eventually("the status to show what it reads", async || {
-        shown_by(leader).await?["reads-format"].as_u64()
-    });
-    let read = read.await;
+    let read = reads_format(leader, &name).await;
     let barrier = r#"{"at":"2026-11-21T01:00:00Z","control":0,"facts":[]}"#;
     let (_, last) = site.records().await.into_iter().last().unwrap();
     let barrier = barrier.replace(r#""control":0"#, &format!(r#""control":{}"#, last["control"]));
@@ -128,7 +137,7 @@ async fn older_instance_stops(site: &Site, leader: &Orchestrator, old: PathBuf) 
     .await;
     assert!(reason.contains("format"), "{reason}");
     eventually("the status to show why", async || {
-        let shown = shown_by(leader).await?;
+        let shown = shown(leader, &name).await?;
         (shown["not-ready-reason"] == reason && shown["reads-format"] == read).then_some(())
     })
     .await;
@@ -140,9 +149,8 @@ async fn older_instance_stops(site: &Site, leader: &Orchestrator, old: PathBuf) 
     late.terminate().await;
     late.set_program(programs::path(programs::ORCHESTRATOR));
     late.start_ready().await;
-    let shown = |orchestrator: &Orchestrator| orchestrator.rest.clone();
     eventually("the upgraded one to show the same runs", async || {
-        let (runs, same) = (shown(&late).runs().await, site.rest().runs().await);
+        let (runs, same) = (late.rest.runs().await, site.rest().runs().await);
         (runs == same && runs.iter().all(|run| run["result"] == "completed") && runs.len() == 3).then_some(())
     })
     .await;
