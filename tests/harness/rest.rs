@@ -138,10 +138,17 @@ impl Rest {
         response.headers()["etag"].to_str().unwrap().to_owned()
     }
 
-    /// Patches the configuration if it has `tag`. Returns the status.
+    /// Patches the configuration if it has `tag`. Returns the status. An instance that can do nothing now, and says that nothing was
+    /// changed, is asked again: on a busy machine leadership may change.
     pub async fn change_configuration(&self, tag: &str, patch: &Value) -> u16 {
-        let request = self.request(Method::PATCH, CONFIG).json(patch);
-        request.header("if-match", tag).send().await.unwrap().status().as_u16()
+        eventually("the change to be answered", async || {
+            let request = self.request(Method::PATCH, CONFIG).json(patch);
+            let response = request.header("if-match", tag).send().await.unwrap();
+            let status = response.status().as_u16();
+            let body: Value = response.json().await.unwrap_or_default();
+            (body["errors"][0]["error-info"]["outcome"] != "unchanged").then_some(status)
+        })
+        .await
     }
 
     /// Sends a trigger with this body.
