@@ -4,11 +4,12 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, QueueBlocker};
-use os_upgrade_kernel::run::StopKind;
+use os_upgrade_kernel::node::NodeStepKind;
+use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep, QueueBlocker};
+use os_upgrade_kernel::run::{HostStep, StopKind};
 use os_upgrade_kernel::{
-    Cause, EntryBlocker, HostEvent, HostStatus, MissedReason, NodeStage, NodeStep, NodeWait, PodObstacle,
-    Reason, RunResult, Trigger, Warning, WindowBlocker,
+    Cause, EntryBlocker, HostStatus, MissedReason, NodeStage, NodeWait, PodObstacle, Reason, RunResult,
+    Trigger, Warning, WindowBlocker,
 };
 use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -81,11 +82,11 @@ words! {
     /// Why a run stops: too many failures, an operator, or a restoration of the site.
     StopWord = StopKind::VARIANTS.iter().copied();
     /// What happened to a host of a run.
-    StepWord = HostEvent::VARIANTS.iter().copied();
+    StepWord = HostStep::VARIANTS.iter().copied();
     /// What happened to an entry of the reboot queue.
-    RebootStepWord = EntryEvent::VARIANTS.iter().copied();
+    RebootStepWord = EntryStep::VARIANTS.iter().copied();
     /// What happened to the Kubernetes node of a host.
-    NodeStepWord = NodeStep::VARIANTS.iter().copied();
+    NodeStepWord = NodeStepKind::VARIANTS.iter().copied();
     /// How far the work on the Kubernetes node of a host is.
     NodeStageWord = NodeStage::kinds();
     /// What the work on a Kubernetes node waits for.

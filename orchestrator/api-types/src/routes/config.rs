@@ -64,7 +64,7 @@ pub const REPLACE: Route<Config> = Route::new(
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::json("it is valid, and the client prefers to see what would follow", Shape::of::<Validated<'static>>(), validated),
+    VALIDATED,
     Answer::new(201, "the configuration was created").with_headers(WARNED),
     Answer::new(204, "the configuration was replaced, or is valid").with_headers(WARNED),
     Answer::new(412, "If-Match or If-None-Match expects another configuration"),
@@ -96,11 +96,7 @@ pub const CHANGE: Route<Value> = Route::new(
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::json(
-        "it is valid, and the client prefers to see what would follow",
-        Shape::of::<Validated<'static>>(),
-        validated,
-    ),
+    VALIDATED,
     Answer::new(204, "the configuration was changed, or could be").with_headers(WARNED),
     Answer::new(404, "there is no configuration"),
     Answer::new(412, "If-Match or If-None-Match expects another configuration, or a test failed"),
@@ -119,11 +115,7 @@ pub const DELETE: Route = Route::new(
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::json(
-        "it is valid, and the client prefers to see what would follow",
-        Shape::of::<Validated<'static>>(),
-        validated,
-    ),
+    VALIDATED,
     Answer::new(204, "the configuration was deleted, or could be").with_headers(WARNED),
     Answer::new(404, "there is no configuration"),
     Answer::new(412, "If-Match or If-None-Match expects another configuration"),
@@ -152,6 +144,13 @@ pub const HISTORY: Route = Route::new(
 )
 .query::<FactList>()
 .answers(&[Answer::json("a page of the list", Shape::of::<ChangeList>(), || json!({"items": [change()]}))]);
+
+/// What a write that is only checked may answer.
+const VALIDATED: Answer = Answer::json(
+    "it is valid, and the client prefers to see what would follow",
+    Shape::of::<Validated<'static>>(),
+    validated,
+);
 
 /// The headers of an answer to a write.
 const WARNED: &[(&str, Option<&str>)] = &[(

@@ -104,24 +104,13 @@ impl NodeStage {
 }
 
 /// What happens to the node of a host.
-#[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-    strum::EnumDiscriminants,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
 #[strum_discriminants(
     name(NodeStepKind),
     derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]
-#[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NodeStep {
     /// It is cordoned, and its mark has this fence.
@@ -197,7 +186,7 @@ impl Node {
 impl NodeStep {
     /// The step's name, as in its JSON.
     pub fn name(&self) -> &'static str {
-        self.into()
+        NodeStepKind::from(self).into()
     }
 
     /// The operator, if one caused it.

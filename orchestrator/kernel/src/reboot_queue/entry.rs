@@ -82,24 +82,13 @@ pub struct Entry {
 }
 
 /// What happens to an entry.
-#[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-    strum::EnumDiscriminants,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
 #[strum_discriminants(
     name(EntryStep),
     derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]
-#[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EntryEvent {
     /// It has no slot yet.
@@ -188,7 +177,7 @@ pub enum EntryEvent {
 impl EntryEvent {
     /// The event's name, as in its JSON.
     pub fn name(&self) -> &'static str {
-        self.into()
+        EntryStep::from(self).into()
     }
 
     /// The operator, if one caused it.
@@ -305,7 +294,7 @@ impl Entry {
     /// The entry, whose host reboots by the operator's command, after `event` about that.
     fn attempted(&self, event: &EntryEvent, at: DateTime<Utc>) -> Result<Self, IllegalEntryEvent> {
         use AttemptStage as A;
-        let illegal = || IllegalEntryEvent { from: self.status, event: event.into() };
+        let illegal = || IllegalEntryEvent { from: self.status, event: event.name() };
         let attempt = self.attempt.as_ref().ok_or_else(illegal)?;
         let stage = match (attempt.stage, event) {
             (A::Unknown, EntryEvent::AttemptDue { node, .. }) => {
@@ -386,7 +375,7 @@ impl Entry {
             (S::Draining | S::Rebooting, EntryEvent::GivenUp { .. })
             | (S::Rebooting, EntryEvent::Rebooted)
             | (S::Cancelled, EntryEvent::Removed) => return Ok(None),
-            (from, event) => return Err(IllegalEntryEvent { from, event: event.into() }),
+            (from, event) => return Err(IllegalEntryEvent { from, event: event.name() }),
         };
         Ok(Some(next))
     }
@@ -448,7 +437,7 @@ mod tests {
         ];
         for from in EntryStatus::ALL {
             for event in &events {
-                let name: &'static str = event.into();
+                let name = event.name();
                 let expected = table.iter().find(|(status, event, _)| (*status, *event) == (from, name));
                 let after = entry(from).after(event, at(1)).map(|next| next.map(|next| next.status));
                 let illegal = IllegalEntryEvent { from, event: name };

@@ -27,24 +27,13 @@ pub struct Enlisted {
 }
 
 /// What happens to a host in a run.
-#[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-    strum::EnumDiscriminants,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
 #[strum_discriminants(
     name(HostStep),
     derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]
-#[strum(serialize_all = "kebab-case")]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum HostEvent {
     /// Its command was seen in the control stream.
@@ -106,7 +95,7 @@ pub enum HostEvent {
 impl HostEvent {
     /// The event's name, as in its JSON.
     pub fn name(&self) -> &'static str {
-        self.into()
+        HostStep::from(self).into()
     }
 
     /// The operator, if one caused it.

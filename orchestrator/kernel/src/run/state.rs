@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
-use strum::VariantNames;
+use strum::VariantNames as _;
 
 use super::event::{Enlisted, HostEvent};
 use super::host::{HostStatus, IllegalTransition, LateAnswer, LateResult, RunHost};
@@ -84,24 +84,13 @@ impl From<Run> for StoredRun {
 }
 
 /// What started a run.
-#[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    VariantNames,
-    strum::EnumDiscriminants,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
 #[strum_discriminants(
     name(TriggerKind),
     derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
     serde(rename_all = "kebab-case"),
     strum(serialize_all = "kebab-case")
 )]
-#[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Trigger {
     Operator {
@@ -121,11 +110,11 @@ pub enum Trigger {
 
 impl Trigger {
     /// Every kind.
-    pub const KINDS: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
+    pub const KINDS: &'static [&'static str] = TriggerKind::VARIANTS;
 
     /// The `kind` in its JSON, which the history shows.
     pub fn kind(&self) -> &'static str {
-        self.into()
+        TriggerKind::from(self).into()
     }
 
     /// The operator, if one started the run.
