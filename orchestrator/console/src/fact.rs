@@ -1,5 +1,9 @@
 //! Facts in a few words, and how much they matter to people.
 
+use os_upgrade_kernel::fact::{
+    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact,
+    SecretFact, SlotFact,
+};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{Fact, HostEvent, MissedRun, NodeStep, Reason, StopCause};
 use os_upgrade_protocol::{HostName, time};
@@ -23,14 +27,27 @@ pub enum Importance {
 
 /// A fact in a few words, and its importance.
 pub fn summary(fact: &Fact) -> (Importance, String) {
+    match fact {
+        Fact::Run(fact) => run(fact),
+        Fact::Slot(fact) => slot(fact),
+        Fact::Lock(fact) => lock(fact),
+        Fact::Queue(fact) => queue(fact),
+        Fact::Node(fact) => node(fact),
+        Fact::Enrolment(fact) => enrolment(fact),
+        Fact::Config(fact) => config(fact),
+        Fact::Secret(fact) => secret(fact),
+        Fact::Control(fact) => control(fact),
+        Fact::Restoration(fact) => restoration(fact),
+    }
+}
+
+fn run(fact: &RunFact) -> (Importance, String) {
     use Importance::{Bookkeeping, Command, Outcome, Site, Step};
     match fact {
-        Fact::SettingsAdopted { .. } => (Site, "settings adopted".to_owned()),
-        Fact::ConfigReplaced { actor, .. } => (Site, format!("configuration changed by {actor}")),
-        Fact::RunStarted { run, trigger, .. } => {
+        RunFact::Started { run, trigger, .. } => {
             (Site, format!("run {run} started by {}", trigger.actor().unwrap_or("its maintenance window")))
         }
-        Fact::RunStopping { run, cause } => (
+        RunFact::Stopping { run, cause } => (
             Site,
             match cause {
                 StopCause::Failed { host } => format!("run {run} stopped because {host} failed"),
@@ -38,14 +55,11 @@ pub fn summary(fact: &Fact) -> (Importance, String) {
                 StopCause::Restored { actor } => format!("run {run} given up by {actor}"),
             },
         ),
-        Fact::RunEnded { run, result } => (Site, format!("run {run} ended {}", result.as_str())),
-        Fact::RunMissed(MissedRun { start, reason, .. }) => {
+        RunFact::Ended { run, result } => (Site, format!("run {run} ended {}", result.as_str())),
+        RunFact::Missed(MissedRun { start, reason, .. }) => {
             (Site, format!("run of {} missed: {}", time::format(*start), describe(reason)))
         }
-        Fact::Restored { source, actor, .. } => {
-            (Site, format!("site restored from a {} by {actor}", source.as_str()))
-        }
-        Fact::Host { host, event, .. } => match event {
+        RunFact::Host { host, event, .. } => match event {
             HostEvent::TimedOut { reason: Reason::GivenUp { actor, .. } }
             | HostEvent::Cancelled { reason: Reason::GivenUp { actor, .. } } => {
                 (Outcome, format!("{host} given up by {actor}"))
@@ -64,51 +78,111 @@ pub fn summary(fact: &Fact) -> (Importance, String) {
             HostEvent::Waiting { .. } => (Bookkeeping, format!("{host} waits")),
             HostEvent::TurnLost => (Bookkeeping, format!("{host} lost its turn")),
         },
-        Fact::HoldPlaced { id, actor, .. } => (Outcome, format!("slot held for {id} by {actor}")),
-        Fact::HolderReleased { id, actor, reason: Some(_), .. } => {
+        RunFact::UpgradesBegan { run } => (Bookkeeping, format!("upgrades of {run} began")),
+    }
+}
+
+fn slot(fact: &SlotFact) -> (Importance, String) {
+    use Importance::{Bookkeeping, Step};
+    match fact {
+        SlotFact::Released { host, .. } => (Step, format!("slot of {host} released")),
+        SlotFact::ReleaseRefused { host, .. } => (Step, format!("slot of {host} not released")),
+        SlotFact::Requested { host, .. } => (Step, format!("slot of {host} requested")),
+        SlotFact::InDoubt { host } => (Bookkeeping, format!("slot of {host} in doubt")),
+        SlotFact::Unlocked { host } => (Bookkeeping, format!("slot of {host} to be released once more")),
+        SlotFact::ReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be released")),
+    }
+}
+
+fn lock(fact: &LockFact) -> (Importance, String) {
+    use Importance::{Bookkeeping, Outcome, Step};
+    match fact {
+        LockFact::HoldPlaced { id, actor, .. } => (Outcome, format!("slot held for {id} by {actor}")),
+        LockFact::HolderReleased { id, actor, reason: Some(_), .. } => {
             (Outcome, format!("slot of {id} released by {actor}"))
         }
-        Fact::HolderReleased { id, actor, reason: None, .. } => {
+        LockFact::HolderReleased { id, actor, reason: None, .. } => {
             (Outcome, format!("slot of {id}, which has left the inventory, released by {actor}"))
         }
-        Fact::SecretStored { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
-        Fact::SecretRemoved { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
-        Fact::HostsApproved { hosts, actor } => (Outcome, format!("{} approved by {actor}", some_of(hosts))),
-        Fact::RebootsQueued { hosts, actor, .. } => {
+        LockFact::Granted { id, .. } => (Step, format!("slot granted to {id}")),
+        LockFact::Released { id, .. } => (Step, format!("slot of {id} released")),
+        LockFact::Awaited { id, .. } => (Bookkeeping, format!("{id} waits for a slot")),
+        LockFact::WaitEnded { id, .. } => (Bookkeeping, format!("{id} no longer waits for a slot")),
+    }
+}
+
+fn queue(fact: &QueueFact) -> (Importance, String) {
+    use Importance::{Outcome, Site};
+    match fact {
+        QueueFact::RebootsQueued { hosts, actor, .. } => {
             (Outcome, format!("reboot of {} queued by {actor}", some_of(hosts)))
         }
-        Fact::Reboot { index, host, event } => reboot_summary(*index, host, event),
-        Fact::RebootQueueSwitched { enabled, actor, .. } => {
+        QueueFact::Reboot { index, host, event } => reboot_summary(*index, host, event),
+        QueueFact::Switched { enabled, actor, .. } => {
             let switched = if *enabled { "enabled" } else { "disabled" };
             (Site, format!("reboot queue {switched} by {actor}"))
         }
-        Fact::RebootBackoffReset { actor } => {
+        QueueFact::BackoffReset { actor } => {
             (Outcome, format!("backoff of the reboot queue reset by {actor}"))
         }
-        Fact::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
-        Fact::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
-        Fact::Node { host, step } => node_summary(host, step),
-        Fact::HostPurged { host } => (Bookkeeping, format!("what was stored of {host} deleted")),
-        Fact::SlotReleased { host, .. } => (Step, format!("slot of {host} released")),
-        Fact::SlotReleaseRefused { host, .. } => (Step, format!("slot of {host} not released")),
-        Fact::SlotRequested { host, .. } => (Step, format!("slot of {host} requested")),
-        Fact::LateCommandSeen { host, .. } => (Step, format!("late command of {host} seen")),
-        Fact::LockGranted { id, .. } => (Step, format!("slot granted to {id}")),
-        Fact::LockReleased { id, .. } => (Step, format!("slot of {id} released")),
-        Fact::LockAwaited { id, .. } => (Bookkeeping, format!("{id} waits for a slot")),
-        Fact::LockWaitEnded { id, .. } => (Bookkeeping, format!("{id} no longer waits for a slot")),
-        Fact::SlotInDoubt { host } => (Bookkeeping, format!("slot of {host} in doubt")),
-        Fact::SlotUnlocked { host } => (Bookkeeping, format!("slot of {host} to be released once more")),
-        Fact::SlotReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be released")),
-        Fact::UpgradesBegan { run } => (Bookkeeping, format!("upgrades of {run} began")),
-        Fact::StrongboxKeySet { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),
-        Fact::Fenced { sequence, leader } => (Bookkeeping, format!("fence {sequence} of {leader}")),
-        Fact::FencePassed { sequence } => (Bookkeeping, format!("fence {sequence} passed")),
-        Fact::CommandRetracted { host, sequence, deleted } => {
+    }
+}
+
+fn node(fact: &NodeFact) -> (Importance, String) {
+    match fact {
+        NodeFact::Step { host, step } => node_summary(host, step),
+    }
+}
+
+fn enrolment(fact: &EnrolmentFact) -> (Importance, String) {
+    use Importance::{Bookkeeping, Outcome};
+    match fact {
+        EnrolmentFact::HostsApproved { hosts, actor } => {
+            (Outcome, format!("{} approved by {actor}", some_of(hosts)))
+        }
+        EnrolmentFact::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
+        EnrolmentFact::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
+        EnrolmentFact::HostPurged { host } => (Bookkeeping, format!("what was stored of {host} deleted")),
+    }
+}
+
+fn config(fact: &ConfigFact) -> (Importance, String) {
+    use Importance::Site;
+    match fact {
+        ConfigFact::SettingsAdopted { .. } => (Site, "settings adopted".to_owned()),
+        ConfigFact::Replaced { actor, .. } => (Site, format!("configuration changed by {actor}")),
+    }
+}
+
+fn secret(fact: &SecretFact) -> (Importance, String) {
+    use Importance::{Bookkeeping, Outcome};
+    match fact {
+        SecretFact::Stored { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
+        SecretFact::Removed { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
+        SecretFact::KeySet { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),
+    }
+}
+
+fn control(fact: &ControlFact) -> (Importance, String) {
+    use Importance::{Bookkeeping, Step};
+    match fact {
+        ControlFact::LateCommandSeen { host, .. } => (Step, format!("late command of {host} seen")),
+        ControlFact::Fenced { sequence, leader } => (Bookkeeping, format!("fence {sequence} of {leader}")),
+        ControlFact::FencePassed { sequence } => (Bookkeeping, format!("fence {sequence} passed")),
+        ControlFact::CommandRetracted { host, sequence, deleted } => {
             let what = if *deleted { "deleted" } else { "already delivered" };
             (Bookkeeping, format!("command {sequence} of {host} {what}"))
         }
-        Fact::Ignored { sequence, .. } => (Bookkeeping, format!("message {sequence} ignored")),
+        ControlFact::Ignored { sequence, .. } => (Bookkeeping, format!("message {sequence} ignored")),
+    }
+}
+
+fn restoration(fact: &RestorationFact) -> (Importance, String) {
+    use Importance::Site;
+    match fact {
+        RestorationFact::Restored { source, actor, .. } => {
+            (Site, format!("site restored from a {} by {actor}", source.as_str()))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, NodeFact, QueueFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{ClientId, Fact, NodeStep};
 use os_upgrade_protocol::{GroupName, HostName};
@@ -31,67 +32,57 @@ impl<'a> Entry<'a> {
         let slot = |action, id, group| Self { holder: Some((id, group)), ..entry(action) };
         let reason = |reason: &'a Option<String>| reason.as_deref().map(Cow::from);
         Some(match fact {
-            Fact::HostsApproved { hosts, .. } => Self { hosts, ..entry("approved") },
-            Fact::HostWithdrawn { host, reason, forgotten, .. } => {
-                let action = if *forgotten { "forgot" } else { "withdrew" };
-                Self { hosts: std::slice::from_ref(host), ..because(action, reason) }
-            }
-            Fact::HostRemoved { host, reason, .. } => {
-                Self { hosts: std::slice::from_ref(host), ..because("removed", reason) }
-            }
-            Fact::Node { host, step: NodeStep::UncordonRequested { reason, .. } } => {
-                Self { hosts: std::slice::from_ref(host), ..because("uncordoned", reason) }
-            }
-            Fact::HoldPlaced { group, id, reason, .. } => {
-                Self { reason: Some(reason.into()), ..slot("held", id, group) }
-            }
-            Fact::HolderReleased { group, id, reason, .. } => {
-                let why = reason.as_deref().unwrap_or("it has left the inventory");
-                Self { reason: Some(why.into()), ..slot("released", id, group) }
-            }
-            Fact::LockGranted { group, id, .. } => slot("locked", id, group),
-            Fact::LockReleased { group, id, .. } => slot("unlocked", id, group),
-            Fact::RebootsQueued { hosts, reason: why, .. } => {
-                Self { hosts, reason: reason(why), ..entry("queued") }
-            }
-            Fact::RebootQueueSwitched { enabled, reason: why, .. } => {
-                Self { reason: reason(why), ..entry(if *enabled { "enabled" } else { "disabled" }) }
-            }
-            Fact::RebootBackoffReset { .. } => entry("backoff reset"),
-            Fact::Reboot { index, host, event } => Self {
-                action: event.name().replace('-', " ").into(),
-                hosts: std::slice::from_ref(host),
-                index: Some(*index),
-                reason: entry_reason(event),
-                ..Self::default()
+            Fact::Lock(fact) => match fact {
+                LockFact::HoldPlaced { group, id, reason, .. } => {
+                    Self { reason: Some(reason.into()), ..slot("held", id, group) }
+                }
+                LockFact::HolderReleased { group, id, reason, .. } => {
+                    let why = reason.as_deref().unwrap_or("it has left the inventory");
+                    Self { reason: Some(why.into()), ..slot("released", id, group) }
+                }
+                LockFact::Granted { group, id, .. } => slot("locked", id, group),
+                LockFact::Released { group, id, .. } => slot("unlocked", id, group),
+                LockFact::Awaited { .. } | LockFact::WaitEnded { .. } => return None,
             },
-            Fact::SettingsAdopted { .. }
-            | Fact::ConfigReplaced { .. }
-            | Fact::Fenced { .. }
-            | Fact::FencePassed { .. }
-            | Fact::RunStarted { .. }
-            | Fact::UpgradesBegan { .. }
-            | Fact::RunStopping { .. }
-            | Fact::RunEnded { .. }
-            | Fact::RunMissed(_)
-            | Fact::Host { .. }
-            | Fact::Node { .. }
-            | Fact::SlotRequested { .. }
-            | Fact::SlotReleaseDue { .. }
-            | Fact::SlotReleaseRefused { .. }
-            | Fact::SlotInDoubt { .. }
-            | Fact::SlotUnlocked { .. }
-            | Fact::SlotReleased { .. }
-            | Fact::LockAwaited { .. }
-            | Fact::LockWaitEnded { .. }
-            | Fact::StrongboxKeySet { .. }
-            | Fact::SecretStored { .. }
-            | Fact::SecretRemoved { .. }
-            | Fact::HostPurged { .. }
-            | Fact::LateCommandSeen { .. }
-            | Fact::CommandRetracted { .. }
-            | Fact::Restored { .. }
-            | Fact::Ignored { .. } => return None,
+            Fact::Queue(fact) => match fact {
+                QueueFact::RebootsQueued { hosts, reason: why, .. } => {
+                    Self { hosts, reason: reason(why), ..entry("queued") }
+                }
+                QueueFact::Switched { enabled, reason: why, .. } => {
+                    Self { reason: reason(why), ..entry(if *enabled { "enabled" } else { "disabled" }) }
+                }
+                QueueFact::BackoffReset { .. } => entry("backoff reset"),
+                QueueFact::Reboot { index, host, event } => Self {
+                    action: event.name().replace('-', " ").into(),
+                    hosts: std::slice::from_ref(host),
+                    index: Some(*index),
+                    reason: entry_reason(event),
+                    ..Self::default()
+                },
+            },
+            Fact::Node(fact) => match fact {
+                NodeFact::Step { host, step: NodeStep::UncordonRequested { reason, .. } } => {
+                    Self { hosts: std::slice::from_ref(host), ..because("uncordoned", reason) }
+                }
+                NodeFact::Step { .. } => return None,
+            },
+            Fact::Enrolment(fact) => match fact {
+                EnrolmentFact::HostsApproved { hosts, .. } => Self { hosts, ..entry("approved") },
+                EnrolmentFact::HostWithdrawn { host, reason, forgotten, .. } => {
+                    let action = if *forgotten { "forgot" } else { "withdrew" };
+                    Self { hosts: std::slice::from_ref(host), ..because(action, reason) }
+                }
+                EnrolmentFact::HostRemoved { host, reason, .. } => {
+                    Self { hosts: std::slice::from_ref(host), ..because("removed", reason) }
+                }
+                EnrolmentFact::HostPurged { .. } => return None,
+            },
+            Fact::Run(_)
+            | Fact::Slot(_)
+            | Fact::Config(_)
+            | Fact::Secret(_)
+            | Fact::Control(_)
+            | Fact::Restoration(_) => return None,
         })
     }
 }

@@ -2,6 +2,7 @@
 //! orchestrator's file.
 
 pub mod difference;
+mod fact;
 mod fold;
 mod integer;
 pub(crate) mod request;
@@ -10,6 +11,7 @@ mod state;
 pub mod tag;
 mod warning;
 
+pub use self::fact::ConfigFact;
 pub use self::request::{ConfigOperation, ConfigRefusal};
 pub use self::settings::{LockProvider, OnFailure, Reclaim, Settings};
 pub use self::state::{Config, ConfigError, Rollout, UnreachablePolicy, WorkerApplication};

@@ -1,5 +1,6 @@
 //! The control stream: commands, replies and fences, as they are read.
 
+mod fact;
 mod fence;
 mod fold;
 mod ignored_replies;
@@ -7,6 +8,7 @@ pub(crate) mod messages;
 mod rules;
 mod sent_command;
 
+pub use self::fact::{ControlFact, IgnoreCause};
 pub use self::fence::Fence;
 pub use self::ignored_replies::IgnoredReplies;
 pub use self::messages::ControlMessage;

@@ -8,7 +8,7 @@ use os_upgrade_protocol::{HostName, RunId};
 
 use crate::config::Settings;
 use crate::control::{self, ControlMessage};
-use crate::fact::Fact;
+use crate::fact::{ConfigFact, Fact};
 use crate::job::{self, JobDone};
 use crate::request::{self, Answer, Request};
 use crate::start::{self, BlockedStart};
@@ -177,7 +177,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         }
         Input::Settings(settings) if *settings == *state.settings => Decision::default(),
         Input::Settings(settings) => {
-            Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
+            Decision::facts(vec![Fact::Config(ConfigFact::SettingsAdopted { settings: settings.clone() })])
         }
         Input::Due { run } => Decision::facts(start::due(state, view, run, now)),
         Input::Missed { blocked } => {

@@ -1,9 +1,11 @@
 //! Enrolment: which hosts take part in runs, by approval.
 
+mod fact;
 mod fold;
 pub(crate) mod request;
 mod state;
 
+pub use self::fact::EnrolmentFact;
 pub(crate) use self::request::purged;
 pub use self::request::{EnrolmentOperation, EnrolmentRefusal};
 pub use self::state::{

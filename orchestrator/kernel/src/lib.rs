@@ -20,6 +20,7 @@
 //! The journal stores facts. [`State`] is the fold of the facts, so a restarted instance, a successor and a newer
 //! version all get the same state from the same journal.
 
+mod about;
 mod answer;
 mod apply;
 pub mod clock;

@@ -1,6 +1,7 @@
 //! The Kubernetes nodes of hosts: cordoned and drained for a slot, and uncordoned before it is released.
 
 mod backing_off;
+mod fact;
 mod fence;
 mod fold;
 mod job;
@@ -11,6 +12,7 @@ mod state;
 mod steps;
 mod wait;
 
+pub use self::fact::NodeFact;
 pub use self::fence::NodeFence;
 pub use self::job::{NodeJob, NodeOrder, NodeOutcome};
 pub use self::request::{NodeOperation, NodeRefusal};

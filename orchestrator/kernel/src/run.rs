@@ -1,6 +1,7 @@
 //! Runs: one pass through the hosts of a site, with the state of each host in it.
 
 mod event;
+mod fact;
 mod fold;
 mod hint;
 mod host;
@@ -12,6 +13,7 @@ mod steps;
 mod turns;
 
 pub use self::event::{Enlisted, HostEvent, HostStep};
+pub use self::fact::RunFact;
 pub use self::hint::hint;
 pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, LateAnswer, LateResult, RunHost};
 pub use self::request::{RunOperation, RunRefusal};

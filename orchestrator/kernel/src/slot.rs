@@ -3,6 +3,7 @@
 
 mod admission;
 mod client_id;
+mod fact;
 mod fold;
 mod job;
 pub(crate) mod lock_clients;
@@ -14,6 +15,7 @@ mod steps;
 
 pub(crate) use self::admission::admit;
 pub use self::client_id::{CLIENT_ID_BYTES_MAX, ClientId, ClientIdError};
+pub use self::fact::{LockFact, SlotFact};
 pub use self::job::{LockOutcome, SlotJob, SlotOrder};
 pub use self::lock_clients::LockOperation;
 pub use self::request::{SlotOperation, SlotRefusal};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use os_upgrade_kernel::clock::CLOCK_SKEW_SECS_MAX;
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::{Clock, ClockDoubt, Fact, Record, Trigger};
 use os_upgrade_protocol::HostName;
 
@@ -19,7 +20,8 @@ pub struct Now {
 
 /// Whether an operator has started a run in `record`, and so relies on the clock.
 pub(crate) fn vouches_for_clock(record: &Record) -> bool {
-    let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
+    let starts =
+        |fact: &Fact| matches!(fact, Fact::Run(RunFact::Started { trigger: Trigger::Operator { .. }, .. }));
     record.facts.iter().any(starts)
 }
 

@@ -2,6 +2,7 @@
 //! failed runs there.
 
 use os_upgrade_console::describe;
+use os_upgrade_kernel::fact::{ConfigFact, RunFact, SlotFact};
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
 use os_upgrade_shell::instance::Warning;
 
@@ -16,29 +17,50 @@ pub(super) fn log(record: &Record) {
 }
 
 fn log_fact(fact: &Fact) {
-    if let Fact::RunStarted { run, trigger, not_after, hosts, .. } = fact {
-        let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
-        let by = trigger.actor().unwrap_or("a maintenance window");
-        let reason = trigger.reason();
-        tracing::info!(%run, by, reason, %not_after, hosts = hosts.len() - skipped, skipped, "run started");
-    } else if let Fact::RunEnded { run, result: RunResult::Completed } = fact {
-        tracing::info!(%run, "run completed");
-    } else if let Fact::RunEnded { run, result } = fact {
-        tracing::warn!(%run, result = result.as_str(), "run ended without completing");
-    } else if let Fact::Host { run, host, event: HostEvent::Upgraded } = fact {
-        tracing::info!(%run, %host, "host upgraded");
-    } else if let Fact::Host {
-        run,
-        host,
-        event: HostEvent::Failed { reason } | HostEvent::TimedOut { reason },
-    } = fact
-    {
-        tracing::warn!(%run, %host, reason = %describe(reason), "host not upgraded");
-    } else if let Fact::SlotReleaseRefused { host, refusal } = fact {
+    match fact {
+        Fact::Run(fact) => log_run(fact),
         // A lock server may refuse in other words each time.
-        tracing::warn!(target: CAUSED, %host, refusal = %describe(refusal), "the lock server has not released a slot; it is asked again");
-    } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
-        tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
+        Fact::Slot(SlotFact::ReleaseRefused { host, refusal }) => {
+            tracing::warn!(target: CAUSED, %host, refusal = %describe(refusal), "the lock server has not released a slot; it is asked again");
+        }
+        Fact::Config(ConfigFact::Replaced { config, actor, .. }) => {
+            tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
+        }
+        // Logged as a warning of the instance, once they are in effect.
+        Fact::Config(ConfigFact::SettingsAdopted { .. })
+        | Fact::Slot(_)
+        | Fact::Lock(_)
+        | Fact::Queue(_)
+        | Fact::Node(_)
+        | Fact::Enrolment(_)
+        | Fact::Secret(_)
+        | Fact::Control(_)
+        | Fact::Restoration(_) => {}
+    }
+}
+
+fn log_run(fact: &RunFact) {
+    match fact {
+        RunFact::Started { run, trigger, not_after, hosts, .. } => {
+            let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
+            let by = trigger.actor().unwrap_or("a maintenance window");
+            let reason = trigger.reason();
+            tracing::info!(%run, by, reason, %not_after, hosts = hosts.len() - skipped, skipped, "run started");
+        }
+        RunFact::Ended { run, result: RunResult::Completed } => tracing::info!(%run, "run completed"),
+        RunFact::Ended { run, result } => {
+            tracing::warn!(%run, result = result.as_str(), "run ended without completing");
+        }
+        RunFact::Host { run, host, event: HostEvent::Upgraded } => {
+            tracing::info!(%run, %host, "host upgraded")
+        }
+        RunFact::Host { run, host, event: HostEvent::Failed { reason } | HostEvent::TimedOut { reason } } => {
+            tracing::warn!(%run, %host, reason = %describe(reason), "host not upgraded");
+        }
+        RunFact::Host { .. }
+        | RunFact::UpgradesBegan { .. }
+        | RunFact::Stopping { .. }
+        | RunFact::Missed(_) => {}
     }
 }
 
@@ -99,7 +121,7 @@ mod tests {
     #[test]
     fn what_a_lock_server_says_is_paced() {
         let refusal = ReleaseRefusal::Denied { lock_kind: "busy".to_owned(), value: "later".to_owned() };
-        let refused = Fact::SlotReleaseRefused { host: HostName::new("h01").unwrap(), refusal };
+        let refused = Fact::Slot(SlotFact::ReleaseRefused { host: HostName::new("h01").unwrap(), refusal });
         let targets = Targets::default();
         tracing::subscriber::with_default(Registry::default().with(targets.clone()), || log_fact(&refused));
         assert_eq!(*targets.0.lock().unwrap(), [CAUSED]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::fact::Part;
+use os_upgrade_kernel::fact::{AboutCommand, Part, RunFact};
 use os_upgrade_kernel::{Fact, HostEvent, Owner, Run, RunResult, State};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
@@ -54,6 +54,8 @@ pub(super) struct FactEntry {
     pub(super) actor: Option<String>,
     pub(super) run: Option<RunId>,
     pub(super) host: Option<HostName>,
+    pub(super) list: Option<&'static str>,
+    pub(super) command: Option<AboutCommand>,
     pub(super) json: String,
 }
 
@@ -98,12 +100,12 @@ impl Changes {
 
     /// Counts what ends with `fact`; `state` is the state before it.
     fn count(&mut self, at: DateTime<Utc>, fact: &Fact, state: &State) {
-        if let Fact::RunEnded { result, .. } = fact
+        if let Fact::Run(RunFact::Ended { result, .. }) = fact
             && let Some(run) = &state.run
         {
             self.ended_runs.push(EndedRun { at, result: *result, trigger_kind: run.trigger.kind() });
         }
-        if let Fact::Host { event, .. } = fact
+        if let Fact::Run(RunFact::Host { event, .. }) = fact
             && let HostEvent::Upgraded | HostEvent::Failed { .. } | HostEvent::TimedOut { .. } = event
         {
             *self.ended_hosts.entry(event.name()).or_default() += 1;
@@ -130,7 +132,7 @@ impl Changes {
         }
         if let Some(host) = about.host.filter(|_| affects_host) {
             let started = change.hosts.entry(host.clone()).or_default();
-            if let Fact::Host { event: HostEvent::SlotGranted { .. }, .. } = fact {
+            if let Fact::Run(RunFact::Host { event: HostEvent::SlotGranted { .. }, .. }) = fact {
                 *started = Some(at);
             }
         }
@@ -152,7 +154,7 @@ impl Changes {
 
 impl FactEntry {
     fn new(committed: &Committed, place: u32, fact: &Fact, before: &State) -> Self {
-        let event = if let Fact::Host { event, .. } = fact { Some(event.name()) } else { None };
+        let event = if let Fact::Run(RunFact::Host { event, .. }) = fact { Some(event.name()) } else { None };
         let about = fact.about();
         Self {
             sequence: committed.sequence,
@@ -163,6 +165,8 @@ impl FactEntry {
             actor: about.actor.map(ToOwned::to_owned),
             run: before.owner_of(about).map(|owner| owner.id()),
             host: about.host.cloned(),
+            list: about.list.map(Into::into),
+            command: about.command,
             json: serde_json::to_string(fact).expect("a fact has string keys and no fallible part"),
         }
     }

@@ -186,17 +186,13 @@ impl Audit {
     /// The SQL condition for these facts. It must match that of an index.
     const fn condition(self) -> &'static str {
         match self {
-            Self::Slots => "type IN ('hold-placed', 'holder-released')",
-            Self::AllSlots => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
-            Self::Configuration => "type = 'config-replaced'",
-            Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
-            Self::Enrolment => {
-                "(type IN ('hosts-approved', 'host-withdrawn', 'host-removed') OR (type = 'node' AND actor IS NOT NULL))"
-            }
-            Self::MissedRuns => "type = 'run-missed'",
-            Self::Reboots => {
-                "type IN ('reboots-queued', 'reboot', 'reboot-queue-switched', 'reboot-backoff-reset')"
-            }
+            Self::Slots => "list = 'holds'",
+            Self::AllSlots => "list IN ('holds', 'locks')",
+            Self::Configuration => "list = 'configuration'",
+            Self::Strongbox => "list = 'strongbox'",
+            Self::Enrolment => "list = 'enrolment'",
+            Self::MissedRuns => "list = 'missed-runs'",
+            Self::Reboots => "list = 'reboots'",
         }
     }
 
@@ -464,11 +460,9 @@ impl History {
     /// # Errors
     /// The store cannot be read.
     pub async fn commands(&self) -> Result<Vec<CommandRow>, StoreError> {
-        let select = "SELECT json_extract(fact, '$.event.sequence') AS sequence, host, \
-                      json_extract(fact, '$.event.action') AS action FROM facts \
-                      WHERE type = 'host' AND event = 'command-sent' AND json_extract(fact, '$.event.sequence') \
-                      NOT IN (SELECT json_extract(fact, '$.sequence') FROM facts WHERE type = 'command-retracted') \
-                      ORDER BY 1";
+        let select = "SELECT command AS sequence, host, action FROM facts WHERE action IS NOT NULL \
+                      AND command NOT IN (SELECT command FROM facts WHERE command IS NOT NULL AND action IS NULL) \
+                      ORDER BY command";
         collect(query(select).fetch(&self.pool), CommandRow::read).await
     }
 }

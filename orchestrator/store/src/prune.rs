@@ -106,7 +106,7 @@ async fn record(connection: &mut SqliteConnection, deleted: &[(i64, i64)]) -> sq
 /// That a client waits is in the state; that it did is of no interest later.
 async fn waits(connection: &mut SqliteConnection, base: i64) -> sqlx::Result<bool> {
     let delete = "DELETE FROM facts WHERE (sequence, place) IN \
-         (SELECT sequence, place FROM facts WHERE type IN ('lock-awaited', 'lock-wait-ended') AND sequence < ? LIMIT ?)";
+         (SELECT sequence, place FROM facts WHERE list = 'waits' AND sequence < ? LIMIT ?)";
     let deleted = query(delete).bind(base).bind(FACTS_AT_ONCE).execute(connection).await?;
     Ok(deleted.rows_affected() >= FACTS_AT_ONCE.into())
 }

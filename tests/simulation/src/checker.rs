@@ -36,6 +36,7 @@ mod workers;
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::fact::{EnrolmentFact, RunFact};
 use os_upgrade_kernel::{
     ClientId, CommandJob, CommandOrder, CommandOutcome, Fact, Job, LockOperation, NodeJob, NodeOutcome,
     Operation, Order, Record, Request, Settings, State, Subject, System,
@@ -324,10 +325,10 @@ impl Checker {
     /// An instance shows a record as committed.
     pub(crate) fn shown(&mut self, committed: &Committed) {
         for fact in &committed.record.facts {
-            if let Fact::RunEnded { run, .. } = fact {
+            if let Fact::Run(RunFact::Ended { run, .. }) = fact {
                 self.runs.end_shown(self.now, run);
             }
-            if let Fact::HostWithdrawn { host, .. } = fact {
+            if let Fact::Enrolment(EnrolmentFact::HostWithdrawn { host, .. }) = fact {
                 self.enrolled.withdrawal_shown(self.now, host);
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_calendar::Zones;
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::{Fact, Settings, System, Trigger};
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::instance::{Event, Instance as Logic, InstanceSettings, StoreKnowledge};
@@ -102,7 +103,9 @@ impl Store {
             journal_created: CREATED,
             control_created: CREATED,
         });
-        let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
+        let starts = |fact: &Fact| {
+            matches!(fact, Fact::Run(RunFact::Started { trigger: Trigger::Operator { .. }, .. }))
+        };
         let is_vouched_for = committed.record.facts.iter().any(starts);
         let at = committed.record.at;
         self.newest = self.newest.filter(|newest| !is_vouched_for && *newest > at).or(Some(at));

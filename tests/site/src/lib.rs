@@ -5,6 +5,7 @@
 pub mod authority;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::fact::ConfigFact;
 use os_upgrade_kernel::{
     Answer, Batch, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, InReplyTo, Input,
     Order, Request, RunOperation, SeenHost, Settings, State, View, effects,
@@ -75,7 +76,7 @@ impl TestSite {
         let view = View { hosts, clock: Clock::TRUSTED, ..View::default() };
         let mut state = State::default();
         let settings = Settings { auto_approve: true, ..Settings::default() };
-        state.apply(now, &Fact::SettingsAdopted { settings }).unwrap();
+        state.apply(now, &Fact::Config(ConfigFact::SettingsAdopted { settings })).unwrap();
         Self { state, view, now, journal: 0, control: 0 }
     }
 

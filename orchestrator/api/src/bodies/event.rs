@@ -7,6 +7,9 @@ use os_upgrade_api_types::body::{Millis, Stamp};
 use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
 use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_console::{describe, entry_reason};
+use os_upgrade_kernel::fact::{
+    ConfigFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact, SecretFact, SlotFact,
+};
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
 use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
@@ -36,94 +39,113 @@ pub(crate) fn event(epoch: Option<i64>, row: &FactRow) -> serde_json::Result<Opt
 pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
     let run_of_slot = about.map(ToOwned::to_owned);
     Some(match fact {
-        Fact::RebootsQueued { hosts, actor, reason, window: _ } => {
-            SiteEvent::RebootsQueued { hosts: names(&hosts), actor, reason }
+        Fact::Run(fact) => match fact {
+            RunFact::Started { run, trigger, not_after, hosts, .. } => {
+                started(&run, &trigger, not_after, &hosts)
+            }
+            RunFact::UpgradesBegan { run } => SiteEvent::RunUpgrading { run: run.to_string() },
+            RunFact::Stopping { run, cause } => stopping(&run, &cause),
+            RunFact::Ended { run, result } => {
+                SiteEvent::RunEnded { run: run.to_string(), result: result.into() }
+            }
+            RunFact::Missed(run) => missed(&run),
+            RunFact::Host { run, host, event } => step(&run, &host, &event),
+        },
+        Fact::Slot(fact) => match fact {
+            SlotFact::Released { host, why } => SiteEvent::SlotReleased {
+                group: None,
+                holder: host.to_string(),
+                behalf: behalf_of(run_of_slot.as_deref()).into(),
+                run: run_of_slot,
+                host: Some(host.to_string()),
+                actor: None,
+                reason: Some(why.as_str().to_owned()),
+            },
+            SlotFact::ReleaseRefused { host, refusal } => SiteEvent::SlotNotReleased {
+                run: run_of_slot,
+                host: host.to_string(),
+                reason: describe(&refusal).to_string(),
+            },
+            SlotFact::Requested { .. }
+            | SlotFact::ReleaseDue { .. }
+            | SlotFact::InDoubt { .. }
+            | SlotFact::Unlocked { .. } => return None,
+        },
+        Fact::Lock(fact) => match fact {
+            LockFact::Granted { group, id, actor } => SiteEvent::SlotHeld {
+                group: group.to_string(),
+                holder: id.to_string(),
+                behalf: Behalf::Client.into(),
+                actor,
+                reason: None,
+            },
+            LockFact::HoldPlaced { group, id, actor, reason } => SiteEvent::SlotHeld {
+                group: group.to_string(),
+                holder: id.to_string(),
+                behalf: Behalf::Operator.into(),
+                actor,
+                reason: Some(reason),
+            },
+            LockFact::Released { group, id, actor } => SiteEvent::SlotReleased {
+                group: Some(group.to_string()),
+                holder: id.to_string(),
+                behalf: Behalf::Client.into(),
+                run: None,
+                host: None,
+                actor: Some(actor),
+                reason: None,
+            },
+            LockFact::HolderReleased { group, id, actor, reason } => SiteEvent::SlotReleased {
+                group: Some(group.to_string()),
+                holder: id.to_string(),
+                behalf: Behalf::Operator.into(),
+                run: None,
+                host: None,
+                actor: Some(actor),
+                reason,
+            },
+            LockFact::Awaited { .. } | LockFact::WaitEnded { .. } => return None,
+        },
+        Fact::Queue(fact) => match fact {
+            QueueFact::RebootsQueued { hosts, actor, reason, window: _ } => {
+                SiteEvent::RebootsQueued { hosts: names(&hosts), actor, reason }
+            }
+            QueueFact::Reboot { index, host, event } => reboot(index, &host, &event),
+            QueueFact::Switched { enabled, actor, reason } => {
+                SiteEvent::RebootQueueSwitched { enabled, actor, reason }
+            }
+            QueueFact::BackoffReset { actor } => SiteEvent::RebootBackoffReset { actor },
+        },
+        Fact::Node(NodeFact::Step { host, step }) => return node(run_of_slot, &host, &step),
+        Fact::Enrolment(fact) => match fact {
+            EnrolmentFact::HostsApproved { hosts, actor } => {
+                SiteEvent::HostsApproved { hosts: names(&hosts), actor }
+            }
+            EnrolmentFact::HostWithdrawn { host, actor, reason, .. } => {
+                SiteEvent::HostWithdrawn { host: host.to_string(), actor, reason }
+            }
+            EnrolmentFact::HostRemoved { host, actor, reason, .. } => {
+                SiteEvent::HostRemoved { host: host.to_string(), actor, reason }
+            }
+            EnrolmentFact::HostPurged { .. } => return None,
+        },
+        Fact::Config(fact) => match fact {
+            ConfigFact::Replaced { config, actor, difference } => {
+                config_changed(actor, config.is_none(), &difference)
+            }
+            ConfigFact::SettingsAdopted { .. } => SiteEvent::SettingsChanged,
+        },
+        Fact::Secret(fact) => match fact {
+            SecretFact::Stored { name, actor, .. } => {
+                SiteEvent::SecretStored { name: name.to_string(), actor }
+            }
+            SecretFact::Removed { name, actor } => SiteEvent::SecretRemoved { name: name.to_string(), actor },
+            SecretFact::KeySet { .. } => SiteEvent::StrongboxKeySet,
+        },
+        Fact::Restoration(RestorationFact::Restored { source, actor, .. }) => {
+            SiteEvent::Restored { source: source.into(), actor }
         }
-        Fact::Reboot { index, host, event } => reboot(index, &host, &event),
-        Fact::Node { host, step } => return node(run_of_slot, &host, &step),
-        Fact::RebootQueueSwitched { enabled, actor, reason } => {
-            SiteEvent::RebootQueueSwitched { enabled, actor, reason }
-        }
-        Fact::RebootBackoffReset { actor } => SiteEvent::RebootBackoffReset { actor },
-        Fact::RunStarted { run, trigger, not_after, hosts, .. } => started(&run, &trigger, not_after, &hosts),
-        Fact::UpgradesBegan { run } => SiteEvent::RunUpgrading { run: run.to_string() },
-        Fact::RunStopping { run, cause } => stopping(&run, &cause),
-        Fact::RunEnded { run, result } => SiteEvent::RunEnded { run: run.to_string(), result: result.into() },
-        Fact::RunMissed(run) => missed(&run),
-        Fact::Host { run, host, event } => step(&run, &host, &event),
-        Fact::LockGranted { group, id, actor } => SiteEvent::SlotHeld {
-            group: group.to_string(),
-            holder: id.to_string(),
-            behalf: Behalf::Client.into(),
-            actor,
-            reason: None,
-        },
-        Fact::HoldPlaced { group, id, actor, reason } => SiteEvent::SlotHeld {
-            group: group.to_string(),
-            holder: id.to_string(),
-            behalf: Behalf::Operator.into(),
-            actor,
-            reason: Some(reason),
-        },
-        Fact::SlotReleased { host, why } => SiteEvent::SlotReleased {
-            group: None,
-            holder: host.to_string(),
-            behalf: behalf_of(run_of_slot.as_deref()).into(),
-            run: run_of_slot,
-            host: Some(host.to_string()),
-            actor: None,
-            reason: Some(why.as_str().to_owned()),
-        },
-        Fact::LockReleased { group, id, actor } => SiteEvent::SlotReleased {
-            group: Some(group.to_string()),
-            holder: id.to_string(),
-            behalf: Behalf::Client.into(),
-            run: None,
-            host: None,
-            actor: Some(actor),
-            reason: None,
-        },
-        Fact::HolderReleased { group, id, actor, reason } => SiteEvent::SlotReleased {
-            group: Some(group.to_string()),
-            holder: id.to_string(),
-            behalf: Behalf::Operator.into(),
-            run: None,
-            host: None,
-            actor: Some(actor),
-            reason,
-        },
-        Fact::SlotReleaseRefused { host, refusal } => SiteEvent::SlotNotReleased {
-            run: run_of_slot,
-            host: host.to_string(),
-            reason: describe(&refusal).to_string(),
-        },
-        Fact::ConfigReplaced { config, actor, difference } => {
-            config_changed(actor, config.is_none(), &difference)
-        }
-        Fact::SettingsAdopted { .. } => SiteEvent::SettingsChanged,
-        Fact::HostsApproved { hosts, actor } => SiteEvent::HostsApproved { hosts: names(&hosts), actor },
-        Fact::HostWithdrawn { host, actor, reason, .. } => {
-            SiteEvent::HostWithdrawn { host: host.to_string(), actor, reason }
-        }
-        Fact::HostRemoved { host, actor, reason, .. } => {
-            SiteEvent::HostRemoved { host: host.to_string(), actor, reason }
-        }
-        Fact::SecretStored { name, actor, .. } => SiteEvent::SecretStored { name: name.to_string(), actor },
-        Fact::SecretRemoved { name, actor } => SiteEvent::SecretRemoved { name: name.to_string(), actor },
-        Fact::StrongboxKeySet { .. } => SiteEvent::StrongboxKeySet,
-        Fact::Restored { source, actor, .. } => SiteEvent::Restored { source: source.into(), actor },
-        Fact::Fenced { .. }
-        | Fact::FencePassed { .. }
-        | Fact::SlotRequested { .. }
-        | Fact::SlotReleaseDue { .. }
-        | Fact::SlotInDoubt { .. }
-        | Fact::SlotUnlocked { .. }
-        | Fact::LockAwaited { .. }
-        | Fact::LockWaitEnded { .. }
-        | Fact::HostPurged { .. }
-        | Fact::LateCommandSeen { .. }
-        | Fact::CommandRetracted { .. }
-        | Fact::Ignored { .. } => return None,
+        Fact::Control(_) => return None,
     })
 }
 

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{LateAnswer, Stamp};
 use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport, READ};
+use os_upgrade_kernel::fact::{ControlFact, RunFact};
 use os_upgrade_kernel::{Fact, HostEvent, HostStatus, LateResult};
 use os_upgrade_protocol::{HostName, RunId, Versions};
 use os_upgrade_site::host_reports::Stored;
@@ -88,7 +89,7 @@ fn phases(run_started_at: DateTime<Utc>, facts: &[(DateTime<Utc>, Fact)], status
     let mut phases = Vec::new();
     let mut current = (HostStatus::Pending, run_started_at, None);
     for (at, fact) in facts {
-        let Fact::Host { event, .. } = fact else { continue };
+        let Fact::Run(RunFact::Host { event, .. }) = fact else { continue };
         let Ok(next) = current.0.after(event) else { continue };
         if next != current.0 {
             phases.push(phase(current, Some(*at)));
@@ -118,7 +119,7 @@ fn phase(
 }
 
 fn late_answer(at: DateTime<Utc>, fact: &Fact) -> Option<LateAnswer> {
-    let Fact::Ignored { reply: Some(reply), .. } = fact else { return None };
+    let Fact::Control(ControlFact::Ignored { reply: Some(reply), .. }) = fact else { return None };
     let result = LateResult::from(&reply.result).into();
     Some(LateAnswer { time: Stamp(at), action: reply.action.as_str().into(), result })
 }

@@ -9,6 +9,7 @@ use chrono::{TimeDelta, Utc};
 use os_upgrade_api_types::route::Access;
 use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_auth::{Proof, Rights, Role, Secret, SecretHash, Token, WatchedTokens, write};
+use os_upgrade_kernel::fact::QueueFact;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{Fact, Reason};
 use os_upgrade_protocol::GroupName;
@@ -339,7 +340,11 @@ async fn what_a_reboot_command_printed_is_for_operators() {
         let (_, _, text) = guarded.ask("operator", &Method::GET, path).await;
         assert!(text.contains("hunter2"), "{path}: {text}");
     }
-    let event = Fact::Reboot { index: 0, host: host("n1"), event: failed("exit status 4: hunter2", None) };
+    let event = Fact::Queue(QueueFact::Reboot {
+        index: 0,
+        host: host("n1"),
+        event: failed("exit status 4: hunter2", None),
+    });
     let event = serde_json::to_string(&bodies::site_event(event, None)).unwrap();
     assert!(!event.contains("hunter2"), "{event}");
 

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use axum::body::{BodyDataStream, Bytes};
 use axum::extract::ConnectInfo;
 use futures::StreamExt as _;
+use os_upgrade_kernel::fact::ConfigFact;
 use os_upgrade_kernel::{self as kernel, Fact, Record, RunOperation, Settings};
 use os_upgrade_protocol::{Progress, RunId};
 use os_upgrade_shell::journal::AppendId;
@@ -78,7 +79,7 @@ impl Followed {
     /// Appends a record of `count` facts, each of which is an event.
     async fn append_events(&mut self, count: usize) {
         let committed = self.site.decide_record(&[]);
-        let facts = vec![Fact::SettingsAdopted { settings: Settings::default() }; count];
+        let facts = vec![Fact::Config(ConfigFact::SettingsAdopted { settings: Settings::default() }); count];
         let append_id = AppendId::new(&format!("events-{}", committed.sequence));
         let record = Record { facts, ..committed.record };
         project(&mut self.projector, &[Committed { append_id, record, ..committed }]).await;

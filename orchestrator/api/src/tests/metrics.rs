@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::{
     Clock, ClockDoubt, Fact, KubernetesSettings, MissedReason, MissedRun, Reachability, Settings,
 };
@@ -143,7 +144,7 @@ async fn alerts_ask_for_metrics_that_there_are() {
         reason: MissedReason::NoLeader,
         unrecorded: 0,
     };
-    site.state.apply(opened, &Fact::RunMissed(missed)).unwrap();
+    site.state.apply(opened, &Fact::Run(RunFact::Missed(missed))).unwrap();
     let api = TestApi::new(site, &records).await;
     let [cert, key] = Authority::new("servers").certify_into("localhost", api.directory.path(), "api");
     let tls = Tls::from_settings(&ApiTls { cert: Some(cert), key: Some(key), client_ca: None }).unwrap();

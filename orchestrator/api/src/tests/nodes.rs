@@ -2,6 +2,7 @@
 
 use chrono::{TimeDelta, Utc};
 use os_upgrade_kernel::config::LockProvider;
+use os_upgrade_kernel::fact::{NodeFact, QueueFact, RunFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
     Fact, HostEvent, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, Reason,
@@ -149,7 +150,7 @@ async fn other_steps_are_not_in_the_history() {
     let mut site = TestSite::new(["h01"]);
     let mut record = site.decide_record(&[Input::Settings(settings()), put_config()]);
     let due = NodeStep::UncordonDue { release: None, reason: None };
-    record.record.facts.push(Fact::Node { host: host("h01"), step: due });
+    record.record.facts.push(Fact::Node(NodeFact::Step { host: host("h01"), step: due }));
     let api = TestApi::new(site, &[record]).await;
     assert_eq!(api.call(HISTORY, "").await, (200, json!({"items": []})));
 }
@@ -217,7 +218,7 @@ async fn given_up_drains_in_metrics_and_history() {
     let (mut site, mut records) = draining();
     let too_long = Reason::DrainTimedOut { after: "10m".parse().unwrap(), waits: Some(waits_for_pods()) };
     let event = HostEvent::BackedOff { until: Utc::now() + TimeDelta::minutes(5), reason: too_long };
-    let fact = Fact::Host { run: run_id("r1"), host: host("h01"), event };
+    let fact = Fact::Run(RunFact::Host { run: run_id("r1"), host: host("h01"), event });
     let mut record = site.decide_record(&[Input::Tick]);
     site.state.apply(site.now, &fact).unwrap();
     record.record.facts.push(fact);
@@ -314,9 +315,14 @@ pub(super) fn rebooting(boot_id: Option<&str>, events: Vec<EntryEvent>) -> (Test
     let mut records = vec![site.decide_record(&[Input::Settings(settings), put_config()]), site.fence()];
     let mut record = site.decide_record(&[Input::Tick]);
     let group = GroupName::new("default").unwrap();
-    let event = |event| Fact::Reboot { index: 0, host: host("n1"), event };
+    let event = |event| Fact::Queue(QueueFact::Reboot { index: 0, host: host("n1"), event });
     let begins = [
-        Fact::RebootsQueued { hosts: vec![host("n1")], actor: "anna".to_owned(), reason: None, window: None },
+        Fact::Queue(QueueFact::RebootsQueued {
+            hosts: vec![host("n1")],
+            actor: "anna".to_owned(),
+            reason: None,
+            window: None,
+        }),
         event(EntryEvent::Started { group, provider: LockProvider::Embedded, drain: true }),
         event(EntryEvent::AttemptDue { node: "n1".to_owned(), boot_id: boot_id.map(ToOwned::to_owned) }),
         event(EntryEvent::AttemptBegan),

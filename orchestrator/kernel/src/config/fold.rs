@@ -4,12 +4,22 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::fact::ConfigFact;
 use super::settings::Settings;
 use super::state::Config;
 use crate::state::State;
 
 impl State {
-    pub(crate) fn apply_settings(&mut self, settings: &Settings, at: DateTime<Utc>) {
+    pub(crate) fn apply_config(&mut self, fact: &ConfigFact, at: DateTime<Utc>) {
+        match fact {
+            ConfigFact::SettingsAdopted { settings } => self.apply_settings(settings, at),
+            ConfigFact::Replaced { config, actor: _, difference: _ } => {
+                self.apply_replaced(config.as_ref(), at)
+            }
+        }
+    }
+
+    fn apply_settings(&mut self, settings: &Settings, at: DateTime<Utc>) {
         self.semaphores.configure(&settings.groups);
         if !settings.auto_approve {
             self.enrolment.auto_approve_ended();
@@ -20,7 +30,7 @@ impl State {
         self.settings = Arc::new(settings.clone());
     }
 
-    pub(crate) fn apply_config(&mut self, config: Option<&Config>, at: DateTime<Utc>) {
+    fn apply_replaced(&mut self, config: Option<&Config>, at: DateTime<Utc>) {
         self.config = config.cloned().map(Arc::new);
         self.missed.config_replaced(config, at);
         self.config_revision = self.config_revision.saturating_add(1);

@@ -8,7 +8,7 @@ use super::difference;
 use super::state::{Config, ConfigError};
 use super::tag::Expected;
 use crate::answer::{Accepted, Granted, RefusalClass};
-use crate::fact::Fact;
+use crate::fact::{ConfigFact, Fact};
 use crate::start::{self, calendar};
 use crate::state::State;
 use crate::view::View;
@@ -136,7 +136,7 @@ fn check(state: &State, expected: &Expected) -> Result<(), ConfigRefusal> {
 
 fn replaced(state: &State, config: Option<&Config>, actor: &str) -> Fact {
     let difference = difference::between(state.config.as_deref(), config);
-    Fact::ConfigReplaced { config: config.cloned(), actor: actor.to_owned(), difference }
+    Fact::Config(ConfigFact::Replaced { config: config.cloned(), actor: actor.to_owned(), difference })
 }
 
 #[cfg(test)]

@@ -3,14 +3,36 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName, Reply};
 
+use super::fact::{ControlFact, IgnoreCause};
+use super::fence::Fence;
 use super::sent_command::SentCommand;
-use crate::fact::IgnoreCause;
 use crate::owner::Owner;
 use crate::run::LateAnswer;
 use crate::state::{ApplyError, State};
 
 impl State {
-    pub(crate) fn apply_fence_passed(&mut self, sequence: u64) -> Result<(), ApplyError> {
+    pub(crate) fn apply_control(&mut self, fact: &ControlFact, at: DateTime<Utc>) -> Result<(), ApplyError> {
+        match fact {
+            ControlFact::Fenced { sequence, leader } => {
+                self.fence = Some(Fence { sequence: *sequence, leader: leader.clone(), passed: false });
+                self.missed.leadership_began(self.config.as_deref(), at);
+            }
+            ControlFact::FencePassed { sequence } => return self.apply_fence_passed(*sequence),
+            ControlFact::LateCommandSeen { host, action, sequence } => {
+                self.apply_late_command_seen(host, SentCommand { action: *action, sequence: *sequence });
+            }
+            ControlFact::CommandRetracted { host: _, sequence, deleted: _ } => {
+                self.retractions.remove(sequence);
+            }
+            ControlFact::Ignored { host: Some(host), reply, why, .. } => {
+                self.apply_ignored(host, reply.as_ref(), why, at);
+            }
+            ControlFact::Ignored { host: None, .. } => {}
+        }
+        Ok(())
+    }
+
+    fn apply_fence_passed(&mut self, sequence: u64) -> Result<(), ApplyError> {
         let fence = self
             .fence
             .as_mut()
@@ -34,7 +56,7 @@ impl State {
         }
     }
 
-    pub(crate) fn apply_late_command_seen(&mut self, host: &HostName, command: SentCommand) {
+    fn apply_late_command_seen(&mut self, host: &HostName, command: SentCommand) {
         let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
         if let Some(slot) = of_slot.filter(|_| command.action != Action::Prepare) {
             slot.command = Some(command);
@@ -44,7 +66,7 @@ impl State {
         self.retractions.insert(command.sequence, host.clone());
     }
 
-    pub(crate) fn apply_ignored(
+    fn apply_ignored(
         &mut self,
         host: &HostName,
         reply: Option<&Reply>,

@@ -5,7 +5,7 @@ use os_upgrade_protocol::limits::bounded;
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 
 use super::sent_command::{InReplyTo, SentCommand};
-use crate::fact::{Fact, IgnoreCause};
+use crate::fact::{ControlFact, Fact, IgnoreCause, QueueFact, RunFact};
 use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::reboot_queue::{EntryEvent, host_is_back};
@@ -52,7 +52,7 @@ pub(crate) fn decide(
     let mut facts = fence_passed(state, sequence);
     let of_message = message_facts(state, sequence, message);
     let is_left_out = |fact: &Fact| {
-        let Fact::Ignored { host: Some(host), why, .. } = fact else { return false };
+        let Fact::Control(ControlFact::Ignored { host: Some(host), why, .. }) = fact else { return false };
         why.is_of_reply() && !state.ignored_replies.is_due(host, now)
     };
     facts.extend(of_message.into_iter().filter(|fact| !is_left_out(fact)));
@@ -87,8 +87,8 @@ pub(crate) fn fence_stored(state: &State, sequence: u64, leader: &str) -> Vec<Fa
     if state.fence.as_ref().is_some_and(|fence| fence.sequence >= sequence) {
         return Vec::new();
     }
-    let fenced = Fact::Fenced { sequence, leader: leader.to_owned() };
-    let passed = (state.control >= sequence).then_some(Fact::FencePassed { sequence });
+    let fenced = Fact::Control(ControlFact::Fenced { sequence, leader: leader.to_owned() });
+    let passed = (state.control >= sequence).then_some(Fact::Control(ControlFact::FencePassed { sequence }));
     [fenced].into_iter().chain(passed).collect()
 }
 
@@ -96,7 +96,10 @@ pub(crate) fn fence_stored(state: &State, sequence: u64, leader: &str) -> Vec<Fa
 /// read, even if the fence itself is missing.
 fn fence_passed(state: &State, sequence: u64) -> Vec<Fact> {
     let fence = state.fence.as_ref().filter(|fence| !fence.passed && fence.sequence <= sequence);
-    fence.map(|fence| Fact::FencePassed { sequence: fence.sequence }).into_iter().collect()
+    fence
+        .map(|fence| Fact::Control(ControlFact::FencePassed { sequence: fence.sequence }))
+        .into_iter()
+        .collect()
 }
 
 fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: IgnoreCause) -> Fact {
@@ -107,7 +110,7 @@ fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: I
             result @ (Outcome::Done | Outcome::RebootRequired) => result.clone(),
         },
     };
-    Fact::Ignored { sequence, host: host.cloned(), reply: reply.map(without_text), why }
+    Fact::Control(ControlFact::Ignored { sequence, host: host.cloned(), reply: reply.map(without_text), why })
 }
 
 /// A command of a host that was given up, or of an ended run, has been deleted or found to be delivered.
@@ -115,7 +118,8 @@ pub(crate) fn retracted(state: &State, host: &HostName, sequence: u64, deleted: 
     if !state.retractions.contains_key(&sequence) {
         return Vec::new();
     }
-    let mut facts = vec![Fact::CommandRetracted { host: host.clone(), sequence, deleted }];
+    let mut facts =
+        vec![Fact::Control(ControlFact::CommandRetracted { host: host.clone(), sequence, deleted })];
     if is_held_for_silent(state, host, sequence) {
         facts.extend(state.after_failure(host));
     }
@@ -162,7 +166,7 @@ fn sent_for_entry(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> 
     let command = entry.unsent()?;
     let event = EntryEvent::CommandSent { attempt: id.attempt, sequence };
     let expected = (command.action, command.attempt) == (id.action, id.attempt);
-    expected.then(|| Fact::Reboot { index, host: id.host.clone(), event })
+    expected.then(|| Fact::Queue(QueueFact::Reboot { index, host: id.host.clone(), event }))
 }
 
 /// The fact for a command of ours that appears after its host's part in the run has ended.
@@ -179,7 +183,9 @@ fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
         slot.unsent_at_fence.is_some() && id.action != Action::Prepare && slot.owner == Owner::from(&id.run)
     });
     let late = held_for_it || runs.any(|run| run.host(&id.host).is_some_and(given_up));
-    late.then(|| Fact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })
+    late.then(|| {
+        Fact::Control(ControlFact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })
+    })
 }
 
 /// A reply in the control stream.
@@ -268,7 +274,7 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
 /// The reply answers the `reboot` of the entry at `index`. After an error the host may have rebooted or not: its slot stays held,
 /// and a person looks.
 fn reboot_answered(state: &State, index: u64, seen: &SeenReply<'_>) -> Vec<Fact> {
-    let event = |event| Fact::Reboot { index, host: seen.host.clone(), event };
+    let event = |event| Fact::Queue(QueueFact::Reboot { index, host: seen.host.clone(), event });
     match &seen.reply.result {
         Outcome::Done => host_is_back(state, index, seen.host, false, ReleaseCause::Rebooted),
         Outcome::RebootRequired | Outcome::Error(_) => {
@@ -288,7 +294,9 @@ fn reason(reply: &Reply) -> Reason {
 fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
     let reason = reason(seen.reply);
     let mut facts = vec![Fact::of_host(&run.id, seen.host, HostEvent::Failed { reason })];
-    facts.extend(run.stop_after(seen.host).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
+    facts.extend(
+        run.stop_after(seen.host).map(|cause| Fact::Run(RunFact::Stopping { run: run.id.clone(), cause })),
+    );
     if seen.reply.action == Action::Prepare {
         facts.extend(state.cancel_slot_request(run, seen.host));
     } else {

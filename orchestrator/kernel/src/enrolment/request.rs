@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{APPROVED_AT_ONCE_MAX, Enrolled, Enrolment};
 use crate::answer::{Granted, RefusalClass};
-use crate::fact::Fact;
+use crate::fact::{EnrolmentFact, Fact};
 use crate::reason::Reason;
 use crate::run::HostStatus;
 use crate::state::State;
@@ -117,7 +117,7 @@ fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Gra
         return Ok(Granted::done(Vec::new()));
     }
     let (hosts, actor) = (new.into_iter().cloned().collect(), actor.to_owned());
-    Ok(Granted::done(vec![Fact::HostsApproved { hosts, actor }]))
+    Ok(Granted::done(vec![Fact::Enrolment(EnrolmentFact::HostsApproved { hosts, actor })]))
 }
 
 /// Withdraws a host. In the active run it is cancelled if it has no slot yet. Once it holds its slot, its upgrade is
@@ -139,7 +139,12 @@ fn withdraw(
     let mut facts = Vec::new();
     if !is_unchanged {
         let (actor, reason) = (actor.to_owned(), reason.to_owned());
-        facts.push(Fact::HostWithdrawn { host: host.clone(), actor, reason, forgotten: false });
+        facts.push(Fact::Enrolment(EnrolmentFact::HostWithdrawn {
+            host: host.clone(),
+            actor,
+            reason,
+            forgotten: false,
+        }));
     }
     // A host without a decision may be in the active run: it was auto-approved when the run started.
     facts.extend(cancel_in_run(state, host, actor, reason));
@@ -179,7 +184,7 @@ fn remove(
     let announced = seen.map_or(0, |seen| seen.announced);
     let cancelled = reboot_queue::cancel_queued(state, host, actor, reason);
     let (host, actor, reason) = (host.clone(), actor.to_owned(), reason.to_owned());
-    let removed = Fact::HostRemoved { host, actor, reason, announced };
+    let removed = Fact::Enrolment(EnrolmentFact::HostRemoved { host, actor, reason, announced });
     Ok(Granted::done([removed].into_iter().chain(cancelled).collect()))
 }
 
@@ -188,7 +193,7 @@ pub(crate) fn purged(state: &State, host: &HostName, announced: u64) -> Vec<Fact
     // It may have announced itself and been removed again meanwhile.
     let removal = state.enrolment.removed.get(host);
     let is_due = removal.is_some_and(|removal| !removal.purged && removal.announced == announced);
-    is_due.then(|| Fact::HostPurged { host: host.clone() }).into_iter().collect()
+    is_due.then(|| Fact::Enrolment(EnrolmentFact::HostPurged { host: host.clone() })).into_iter().collect()
 }
 
 fn check_known(state: &State, view: &View, host: &HostName) -> Result<(), EnrolmentRefusal> {
@@ -231,6 +236,7 @@ fn cancel_in_run(state: &State, host: &HostName, actor: &str, reason: &str) -> V
 
 #[cfg(test)]
 mod tests {
+    use crate::fact::ConfigFact;
     use chrono::DateTime;
     use os_upgrade_protocol::RunId;
 
@@ -287,7 +293,12 @@ mod tests {
         let removal = |state: &State, view: &View| remove(state, view, host, "eve", "scrapped");
         let announced = |announced| {
             let (host, actor, reason) = (host.clone(), "eve".to_owned(), "scrapped".to_owned());
-            Ok(Granted::done(vec![Fact::HostRemoved { host, actor, reason, announced }]))
+            Ok(Granted::done(vec![Fact::Enrolment(EnrolmentFact::HostRemoved {
+                host,
+                actor,
+                reason,
+                announced,
+            })]))
         };
         let mut state = State::default();
         let nobody = View::default();
@@ -315,10 +326,13 @@ mod tests {
         apply(&mut state, announced(0));
         assert_eq!(removal(&state, &nobody), Ok(Granted::done(Vec::new())), "it is gone already");
         assert_eq!(purged(&state, host, 7), [], "of an earlier removal");
-        assert_eq!(purged(&state, host, 0), [Fact::HostPurged { host: host.clone() }]);
+        assert_eq!(
+            purged(&state, host, 0),
+            [Fact::Enrolment(EnrolmentFact::HostPurged { host: host.clone() })]
+        );
         // The name stays one that nobody approves automatically, as long as others are.
         let settings = Settings { auto_approve: true, ..Settings::default() };
-        state.apply(DateTime::UNIX_EPOCH, &Fact::SettingsAdopted { settings }).unwrap();
+        state.apply(DateTime::UNIX_EPOCH, &Fact::Config(ConfigFact::SettingsAdopted { settings })).unwrap();
         let purge = Granted::done(purged(&state, host, 0));
         apply(&mut state, Ok(purge));
         assert_eq!(purged(&state, host, 0), [], "once is enough");
@@ -335,7 +349,10 @@ mod tests {
         assert_eq!(approve(&enrolment, &long, "eve"), Err(EnrolmentRefusal::NameTooLong { bytes: 224 }));
         let [first, ..] = &many[..] else { panic!("there are many") };
         let twice = [first.clone(), first.clone()];
-        let approved = Fact::HostsApproved { hosts: vec![first.clone()], actor: "eve".to_owned() };
+        let approved = Fact::Enrolment(EnrolmentFact::HostsApproved {
+            hosts: vec![first.clone()],
+            actor: "eve".to_owned(),
+        });
         assert_eq!(approve(&enrolment, &twice, "eve"), Ok(Granted::done(vec![approved])));
     }
 }

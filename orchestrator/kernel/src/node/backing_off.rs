@@ -5,7 +5,7 @@ use os_upgrade_protocol::HostName;
 
 use super::rules::uncordon_due;
 use super::state::{Node, NodeStage};
-use crate::fact::Fact;
+use crate::fact::{Fact, QueueFact};
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus};
 use crate::run::{HostEvent, HostStatus};
@@ -54,7 +54,11 @@ impl State {
     ) -> Fact {
         let owner = entry.owner(index).to_string();
         let until = self.backs_off_until(&owner, entry.backoff_count, reason.as_ref(), now);
-        Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::BackedOff { until, reason } }
+        Fact::Queue(QueueFact::Reboot {
+            index,
+            host: entry.host.clone(),
+            event: EntryEvent::BackedOff { until, reason },
+        })
     }
 
     /// Until when what `owner` waits for does not start again for this `reason`, after it has backed off `count` times before.

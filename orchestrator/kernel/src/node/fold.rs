@@ -3,17 +3,14 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 
+use super::fact::NodeFact;
 use super::state::{Node, NodeStage, NodeStep};
 use crate::state::{ApplyError, State};
 
 impl State {
-    /// Folds what happened to the node of `host`.
-    pub(crate) fn apply_node(
-        &mut self,
-        host: &HostName,
-        step: &NodeStep,
-        at: DateTime<Utc>,
-    ) -> Result<(), ApplyError> {
+    /// Folds what happened to the node of a host.
+    pub(crate) fn apply_node(&mut self, fact: &NodeFact, at: DateTime<Utc>) -> Result<(), ApplyError> {
+        let NodeFact::Step { host, step } = fact;
         let no_node = || ApplyError::NoNode(host.clone());
         match step {
             NodeStep::Uncordoned => self.nodes.remove(host).map(|_| ()).ok_or_else(no_node),

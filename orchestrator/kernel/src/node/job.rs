@@ -8,7 +8,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
 use super::wait::{FOREIGN_MARK, NodeWait, Pods, Volumes};
-use crate::fact::Fact;
+use crate::fact::{Fact, NodeFact, QueueFact};
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
 use crate::reason::Reason;
@@ -258,7 +258,7 @@ struct Answered<'a> {
 
 impl Answered<'_> {
     fn fact(&self, step: NodeStep) -> Fact {
-        Fact::Node { host: self.job.host.clone(), step }
+        Fact::Node(NodeFact::Step { host: self.job.host.clone(), step })
     }
 
     /// That the mark has this leader's fence, and what was before.
@@ -346,7 +346,7 @@ impl Answered<'_> {
             }
             // A boot that was left for an earlier entry is not left once more.
             let event = rebooter.begins(boot_id.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id)));
-            return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
+            return vec![drained, Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event })];
         }
         // It was looked at for another leader, and nothing has changed.
         let is_known = self.node.stage == NodeStage::Drained
@@ -367,7 +367,11 @@ impl Answered<'_> {
         } else if let Some((index, entry)) = state.entry_of_slot(host)
             && entry.has_booted()
         {
-            facts.push(Fact::Reboot { index, host: host.clone(), event: EntryEvent::Rebooted });
+            facts.push(Fact::Queue(QueueFact::Reboot {
+                index,
+                host: host.clone(),
+                event: EntryEvent::Rebooted,
+            }));
         } else if let Some(reason) = reason {
             facts.extend(state.backed_off(host, reason, self.now));
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{NodeStage, NodeStep};
 use crate::answer::{Granted, RefusalClass};
-use crate::fact::Fact;
+use crate::fact::{Fact, NodeFact};
 use crate::state::State;
 
 /// An operation on the Kubernetes node of a host.
@@ -69,5 +69,5 @@ fn uncordon(state: &State, host: &HostName, actor: &str, reason: &str) -> Result
     // Nothing else ends what waits for a cluster that is no longer configured.
     let ended = (!is_configured).then_some(NodeStep::Uncordoned);
     let steps = std::iter::once(requested).chain(ended);
-    Ok(Granted::done(steps.map(|step| Fact::Node { host: host.clone(), step }).collect()))
+    Ok(Granted::done(steps.map(|step| Fact::Node(NodeFact::Step { host: host.clone(), step })).collect()))
 }

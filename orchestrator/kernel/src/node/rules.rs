@@ -6,7 +6,7 @@ use os_upgrade_protocol::{Action, HostName};
 
 use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
-use crate::fact::Fact;
+use crate::fact::{Fact, NodeFact};
 use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::reboot_queue::EntryStatus;
@@ -132,5 +132,5 @@ impl State {
 }
 
 pub(crate) fn uncordon_due(host: &HostName, release: Option<ReleaseCause>, reason: Option<Reason>) -> Fact {
-    Fact::Node { host: host.clone(), step: NodeStep::UncordonDue { release, reason } }
+    Fact::Node(NodeFact::Step { host: host.clone(), step: NodeStep::UncordonDue { release, reason } })
 }

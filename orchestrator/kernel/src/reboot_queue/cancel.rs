@@ -3,7 +3,7 @@
 use os_upgrade_protocol::HostName;
 
 use super::entry::{Entry, EntryEvent, EntryStatus};
-use crate::fact::Fact;
+use crate::fact::{Fact, QueueFact};
 use crate::state::State;
 
 /// Who queues hosts that need a reboot.
@@ -14,7 +14,7 @@ pub(crate) fn cancel(index: u64, entry: &Entry, actor: &str, reason: Option<&str
     is_new.then(|| {
         let (actor, reason) = (actor.to_owned(), reason.map(ToOwned::to_owned));
         let event = EntryEvent::Cancelled { actor, reason };
-        Fact::Reboot { index, host: entry.host.clone(), event }
+        Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event })
     })
 }
 

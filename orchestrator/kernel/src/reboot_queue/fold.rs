@@ -4,25 +4,25 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName};
 
 use super::entry::{EntryEvent, EntryStatus};
+use super::fact::QueueFact;
 use super::state::Asked;
-use crate::fact::Fact;
 use crate::node::NodeStage;
 use crate::state::{ApplyError, State};
 
 impl State {
     /// Folds a fact about the reboot queue.
-    pub(crate) fn apply_reboots(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), ApplyError> {
-        if let Fact::RebootsQueued { hosts, window: Some(window), .. } = fact {
-            self.reboot_queue.add_required(hosts, *window, at);
-        } else if let Fact::RebootsQueued { hosts, actor, reason, window: None } = fact {
-            let asked = Asked { actor: actor.clone(), reason: reason.clone() };
-            self.reboot_queue.add(hosts.iter().cloned(), asked, at);
-        } else if let Fact::Reboot { index, host, event } = fact {
-            return self.apply_reboot(*index, host, event, at);
-        } else if let Fact::RebootQueueSwitched { enabled, .. } = fact {
-            self.reboot_queue.disabled = !enabled;
-        } else if let Fact::RebootBackoffReset { .. } = fact {
-            self.reboot_queue.reset_backoff();
+    pub(crate) fn apply_queue(&mut self, fact: &QueueFact, at: DateTime<Utc>) -> Result<(), ApplyError> {
+        match fact {
+            QueueFact::RebootsQueued { hosts, window: Some(window), .. } => {
+                self.reboot_queue.add_required(hosts, *window, at);
+            }
+            QueueFact::RebootsQueued { hosts, actor, reason, window: None } => {
+                let asked = Asked { actor: actor.clone(), reason: reason.clone() };
+                self.reboot_queue.add(hosts.iter().cloned(), asked, at);
+            }
+            QueueFact::Reboot { index, host, event } => return self.apply_reboot(*index, host, event, at),
+            QueueFact::Switched { enabled, .. } => self.reboot_queue.disabled = !enabled,
+            QueueFact::BackoffReset { .. } => self.reboot_queue.reset_backoff(),
         }
         Ok(())
     }

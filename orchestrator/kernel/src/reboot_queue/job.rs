@@ -9,7 +9,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 use super::attempt::{Attempt, AttemptStage};
 use super::entry::{Entry, EntryEvent};
 use super::rebooter::host_is_back;
-use crate::fact::Fact;
+use crate::fact::{Fact, QueueFact};
 use crate::no_answer::NoAnswer;
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
@@ -117,7 +117,7 @@ impl SystemJob for CommandJob {
                 | CommandOutcome::Failed { .. },
             ) => return Vec::new(),
         };
-        vec![Fact::Reboot { index: self.index, host: self.host.clone(), event }]
+        vec![Fact::Queue(QueueFact::Reboot { index: self.index, host: self.host.clone(), event })]
     }
 
     /// What an earlier leader's command did is not known. It ended with that leadership.
@@ -125,7 +125,7 @@ impl SystemJob for CommandJob {
         let running = state.attempts().filter(|(.., attempt)| attempt.stage == AttemptStage::Running);
         running.map(|(index, entry, _)| {
             let event = unknown("the leader that ran it does not lead any more", "");
-            Fact::Reboot { index, host: entry.host.clone(), event }
+            Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event })
         })
     }
 

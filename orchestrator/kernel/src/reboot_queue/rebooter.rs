@@ -6,7 +6,7 @@ use os_upgrade_protocol::HostName;
 use super::attempt::{Attempt, AttemptStage};
 use super::choose::NotReady;
 use super::entry::{Entry, EntryEvent};
-use crate::fact::Fact;
+use crate::fact::{Fact, QueueFact};
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
 use crate::state::State;
@@ -87,7 +87,7 @@ pub(crate) fn host_is_back(
 ) -> Vec<Fact> {
     let is_cordoned = state.nodes.contains_key(host);
     let event = if is_cordoned { EntryEvent::Booted { checked } } else { EntryEvent::Rebooted };
-    let back = Fact::Reboot { index, host: host.clone(), event };
+    let back = Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event });
     [back].into_iter().chain(state.release_slot(host, why)).collect()
 }
 

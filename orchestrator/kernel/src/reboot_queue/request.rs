@@ -13,7 +13,7 @@ use super::next::{is_node_without_worker, takes_part};
 use super::rebooter::Rebooter;
 use super::state::ENTRIES_MAX;
 use crate::answer::{Accepted, Granted, RefusalClass};
-use crate::fact::Fact;
+use crate::fact::{Fact, QueueFact};
 use crate::node::uncordon_due;
 use crate::slot::ReleaseCause;
 use crate::state::State;
@@ -232,7 +232,7 @@ fn add(
         return Err(RebootRefusal::Queued { host: entry.host.clone(), index: *index });
     }
     let (hosts, actor, reason) = (hosts.to_vec(), actor.to_owned(), reason.map(ToOwned::to_owned));
-    Ok(vec![Fact::RebootsQueued { hosts, actor, reason, window: None }])
+    Ok(vec![Fact::Queue(QueueFact::RebootsQueued { hosts, actor, reason, window: None })])
 }
 
 fn entry(state: &State, index: u64) -> Result<&Entry, RebootRefusal> {
@@ -275,16 +275,16 @@ fn give_up(
     } else {
         is_drained.then(|| state.release_slot(&host, ReleaseCause::NotNeeded)).flatten()
     };
-    Ok([Fact::Reboot { index, host, event }].into_iter().chain(released).collect())
+    Ok([Fact::Queue(QueueFact::Reboot { index, host, event })].into_iter().chain(released).collect())
 }
 
 fn reset_backoff(state: &State, actor: &str) -> Option<Fact> {
     let has_any = state.reboot_queue.entries.values().any(|entry| entry.backoff_count > 0);
-    has_any.then(|| Fact::RebootBackoffReset { actor: actor.to_owned() })
+    has_any.then(|| Fact::Queue(QueueFact::BackoffReset { actor: actor.to_owned() }))
 }
 
 fn switch(state: &State, enabled: bool, actor: &str, reason: Option<&str>) -> Vec<Fact> {
     let (actor, reason) = (actor.to_owned(), reason.map(ToOwned::to_owned));
     let is_new = state.reboot_queue.disabled == enabled;
-    is_new.then_some(Fact::RebootQueueSwitched { enabled, actor, reason }).into_iter().collect()
+    is_new.then_some(Fact::Queue(QueueFact::Switched { enabled, actor, reason })).into_iter().collect()
 }

@@ -12,7 +12,7 @@ use super::entry::{Entry, EntryEvent, EntryStatus};
 use super::next::open_window;
 use super::rebooter::{Rebooter, has_left_boot, has_not_rebooted, has_stayed, host_is_back};
 use super::state::ENTRIES_MAX;
-use crate::fact::{Fact, non_empty};
+use crate::fact::{Fact, QueueFact, non_empty};
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
 use crate::view::{Reachability, View};
@@ -41,7 +41,7 @@ pub(crate) fn queue_required(state: &State, view: &View, now: DateTime<Utc>) -> 
         return Vec::new();
     }
     let (actor, reason) = (QUEUED_BY_ITSELF.to_owned(), Some("they need a reboot".to_owned()));
-    vec![Fact::RebootsQueued { hosts, actor, reason, window: Some(window) }]
+    vec![Fact::Queue(QueueFact::RebootsQueued { hosts, actor, reason, window: Some(window) })]
 }
 
 /// Cancels entries of hosts that were queued because they needed a reboot, and no longer do: a run has rebooted them, for example.
@@ -68,7 +68,8 @@ pub(crate) fn remove_cancelled(state: &State, _: &View, _: DateTime<Utc>) -> Opt
         let released = own.then(|| state.release_slot(host, ReleaseCause::NotNeeded)).flatten();
         // Its node is uncordoned first, and its slot released.
         let is_cordoned = own && state.nodes.contains_key(host);
-        let removed = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Removed };
+        let removed =
+            Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Removed });
         released.into_iter().chain((!is_cordoned).then_some(removed))
     });
     non_empty(facts.collect())
@@ -86,7 +87,7 @@ pub(crate) fn begin(state: &State, view: &View, now: DateTime<Utc>) -> Option<Ve
         if !is_ready {
             return None;
         }
-        let fact = |event| Fact::Reboot { index, host: host.clone(), event };
+        let fact = |event| Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event });
         match Rebooter::of_entry(state, view, entry) {
             Ok(rebooter) => Some(vec![fact(rebooter.begins(None))]),
             Err(_) if view.may_time_out() && !slot.begun && state.owns_slot(index, host) => {
@@ -125,7 +126,7 @@ pub(crate) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -
             | AttemptStage::Failed
             | AttemptStage::Booted => return None,
         };
-        Some(vec![Fact::Reboot { index, host: entry.host.clone(), event }])
+        Some(vec![Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event })])
     });
     non_empty(facts.flatten().collect())
 }

@@ -4,7 +4,7 @@
 //! run ends; an operator starts a new one.
 
 use super::record::{Outstanding, RestoreSource};
-use crate::fact::Fact;
+use crate::fact::{Fact, RestorationFact, RunFact};
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
 use crate::state::State;
@@ -26,7 +26,7 @@ pub struct Restoration {
 pub fn restoration(state: &State, restoration: Restoration) -> Vec<Fact> {
     let Restoration { source, actor, control_kept, outstanding } = restoration;
     let mut facts = state.run.as_ref().map_or_else(Vec::new, |run| end_run(run, &actor));
-    facts.push(Fact::Restored { source, actor, control_kept, outstanding });
+    facts.push(Fact::Restoration(RestorationFact::Restored { source, actor, control_kept, outstanding }));
     facts
 }
 
@@ -52,8 +52,8 @@ fn end_run(run: &Run, actor: &str) -> Vec<Fact> {
     let mut facts: Vec<Fact> = hosts.map(|(name, event)| Fact::of_host(&run.id, name, event)).collect();
     if run.stopping.is_none() {
         let cause = StopCause::Restored { actor: actor.to_owned() };
-        facts.push(Fact::RunStopping { run: run.id.clone(), cause });
+        facts.push(Fact::Run(RunFact::Stopping { run: run.id.clone(), cause }));
     }
-    facts.push(Fact::RunEnded { run: run.id.clone(), result: RunResult::Failed });
+    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: RunResult::Failed }));
     facts
 }

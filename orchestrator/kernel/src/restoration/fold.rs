@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Watermark;
 use os_upgrade_protocol::{Action, HostName};
 
+use super::fact::RestorationFact;
 use super::record::Outstanding;
 use crate::config::LockProvider;
 use crate::control::SentCommand;
@@ -13,16 +14,12 @@ use crate::state::State;
 
 impl State {
     /// Drops the fence of the earlier leadership, and holds every slot that may be held.
-    pub(crate) fn apply_restored(
-        &mut self,
-        control_kept: bool,
-        outstanding: &[Outstanding],
-        at: DateTime<Utc>,
-    ) {
+    pub(crate) fn apply_restoration(&mut self, fact: &RestorationFact, at: DateTime<Utc>) {
+        let RestorationFact::Restored { source: _, actor: _, control_kept, outstanding } = fact;
         self.fence = None;
         // A run started in the open occurrence may have been lost: none is started in it again.
         self.watermark = Watermark::up_to(at);
-        if !control_kept {
+        if !*control_kept {
             self.retractions.clear();
         }
         self.reboot_queue.restored(at);
@@ -34,7 +31,7 @@ impl State {
             }
         }
         for command in outstanding {
-            if control_kept {
+            if *control_kept {
                 self.retractions.insert(command.sequence, command.host.clone());
             }
             match command.action {

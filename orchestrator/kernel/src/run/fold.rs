@@ -4,14 +4,36 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName, RunId};
 
 use super::event::HostEvent;
+use super::fact::RunFact;
 use super::host::{HostStatus, Issued, LateAnswer, LateResult, RunHost};
-use super::state::{Ended, Run, StopCause};
+use super::state::{Ended, Phase, Run, StopCause, Trigger};
 use crate::owner::Owner;
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
 
 impl State {
-    pub(crate) fn apply_run_stopping(
+    pub(crate) fn apply_run(&mut self, fact: &RunFact, at: DateTime<Utc>) -> Result<(), ApplyError> {
+        match fact {
+            RunFact::Started { run, trigger, not_after, rollout, hosts } => {
+                self.check_no_run(run)?;
+                if let Trigger::Window { .. } = trigger {
+                    self.watermark = self.watermark.and(at);
+                }
+                let (trigger, rollout) = (trigger.clone(), rollout.clone());
+                let started =
+                    Run::start(run.clone(), trigger, at, *not_after, rollout, hosts, &mut self.turns);
+                self.run = Some(started);
+            }
+            RunFact::UpgradesBegan { run } => self.active(run)?.phase = Phase::Upgrading,
+            RunFact::Missed(run) => self.missed.missed(run),
+            RunFact::Stopping { run, cause } => return self.apply_stopping(run, cause, at),
+            RunFact::Ended { run, result } => return self.apply_ended(run, Ended { at, result: *result }),
+            RunFact::Host { run, host, event } => return self.apply_host(run, host, event, at),
+        }
+        Ok(())
+    }
+
+    fn apply_stopping(
         &mut self,
         run: &RunId,
         cause: &StopCause,
@@ -31,7 +53,7 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn apply_run_ended(&mut self, run: &RunId, ended: Ended) -> Result<(), ApplyError> {
+    fn apply_ended(&mut self, run: &RunId, ended: Ended) -> Result<(), ApplyError> {
         self.active(run)?.ended = Some(ended);
         let Some(ended) = self.run.take() else {
             return Ok(());

@@ -5,7 +5,7 @@ use os_upgrade_protocol::{HostName, RunId};
 
 use super::host::{HostStatus, RunHost};
 use super::state::{Run, StopCause};
-use crate::fact::Fact;
+use crate::fact::{Fact, RunFact};
 use crate::state::State;
 
 /// The hint that a record calls for, and the hosts that have an unanswered command. `facts` are those of the record,
@@ -19,7 +19,7 @@ pub fn hint(facts: &[Fact], state: &State) -> Option<(Hint, Vec<HostName>)> {
 }
 
 fn stopping(fact: &Fact) -> Option<&RunId> {
-    let Fact::RunStopping { run, .. } = fact else { return None };
+    let Fact::Run(RunFact::Stopping { run, .. }) = fact else { return None };
     Some(run)
 }
 

@@ -10,7 +10,7 @@ use super::host::{HostStatus, RunHost};
 use super::rules::cancel_host;
 use super::state::{Run, StopCause, Trigger};
 use crate::answer::{Granted, RefusalClass};
-use crate::fact::Fact;
+use crate::fact::{Fact, RunFact};
 use crate::reason::Reason;
 use crate::start::{StartBlocker, start, startable};
 use crate::state::State;
@@ -143,7 +143,7 @@ fn cancel(state: &State, actor: &str, reason: Option<&str>) -> Result<Vec<Fact>,
         return Ok(Vec::new());
     }
     let cause = StopCause::Cancelled { actor: actor.to_owned(), reason: reason.map(ToOwned::to_owned) };
-    Ok(vec![Fact::RunStopping { run: run.id.clone(), cause }])
+    Ok(vec![Fact::Run(RunFact::Stopping { run: run.id.clone(), cause })])
 }
 
 /// Gives a host up: the run no longer waits for it. A host that has not begun is cancelled. A host in progress is in an

@@ -7,7 +7,7 @@ use super::event::HostEvent;
 use super::host::{HostStatus, RunHost};
 use super::rules::cancel_host;
 use super::state::{Phase, RunResult, StopCause};
-use crate::fact::Fact;
+use crate::fact::{Fact, RunFact};
 use crate::reason::{LastWait, Reason};
 use crate::state::State;
 use crate::view::{Reachability, View};
@@ -34,7 +34,7 @@ pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<V
             facts.extend(state.after_failure(name));
         }
     }
-    facts.push(Fact::RunEnded { run: run.id.clone(), result: RunResult::TimedOut });
+    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: RunResult::TimedOut }));
     Some(facts)
 }
 
@@ -94,7 +94,9 @@ pub(crate) fn time_out_boots(state: &State, view: &View, now: DateTime<Utc>) -> 
     let name = run.under_way().iter().find(|name| run.host(name).and_then(is_late).is_some())?;
     let event = HostEvent::TimedOut { reason: Reason::BootTimeout { after } };
     let mut facts = vec![Fact::of_host(&run.id, name, event)];
-    facts.extend(run.stop_after(name).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
+    facts.extend(
+        run.stop_after(name).map(|cause| Fact::Run(RunFact::Stopping { run: run.id.clone(), cause })),
+    );
     Some(facts)
 }
 
@@ -133,12 +135,12 @@ pub(crate) fn finish(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fa
         None if run.count(HostStatus::Upgraded) == 0 => RunResult::Failed,
         None => RunResult::Completed,
     };
-    Some(vec![Fact::RunEnded { run: run.id.clone(), result }])
+    Some(vec![Fact::Run(RunFact::Ended { run: run.id.clone(), result })])
 }
 
 /// Begins the upgrades once every host has answered `prepare`.
 pub(crate) fn begin_upgrades(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
     let run = state.run.as_ref()?;
     (run.phase == Phase::Preparing && run.unprepared().is_empty())
-        .then(|| vec![Fact::UpgradesBegan { run: run.id.clone() }])
+        .then(|| vec![Fact::Run(RunFact::UpgradesBegan { run: run.id.clone() })])
 }

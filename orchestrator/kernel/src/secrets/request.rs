@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{SEALED_BYTES_MAX, SECRETS_MAX, SecretName};
 use crate::answer::{Accepted, Granted, RefusalClass};
-use crate::fact::Fact;
+use crate::fact::{Fact, SecretFact};
 use crate::state::State;
 
 /// An operation on secrets.
@@ -79,10 +79,10 @@ fn keep(
     if sealed.len() > SEALED_BYTES_MAX || (is_new && kept.secrets.len() >= SECRETS_MAX) {
         return Err(SecretRefusal::StrongboxFull);
     }
-    let made =
-        (kept.check.as_deref() != Some(check)).then(|| Fact::StrongboxKeySet { check: check.to_owned() });
+    let made = (kept.check.as_deref() != Some(check))
+        .then(|| Fact::Secret(SecretFact::KeySet { check: check.to_owned() }));
     let (name, sealed, actor) = (name.clone(), sealed.to_owned(), actor.to_owned());
-    let facts = made.into_iter().chain([Fact::SecretStored { name, sealed, actor }]).collect();
+    let facts = made.into_iter().chain([Fact::Secret(SecretFact::Stored { name, sealed, actor })]).collect();
     Ok(Granted { facts, accepted: if is_new { Accepted::Created } else { Accepted::Done } })
 }
 
@@ -91,7 +91,7 @@ fn remove(state: &State, name: &SecretName, actor: &str) -> Result<Granted, Secr
     if !state.strongbox.secrets.contains_key(name) {
         return Err(SecretRefusal::NoSecret { name: name.clone() });
     }
-    Ok(Granted::done(vec![Fact::SecretRemoved { name: name.clone(), actor: actor.to_owned() }]))
+    Ok(Granted::done(vec![Fact::Secret(SecretFact::Removed { name: name.clone(), actor: actor.to_owned() })]))
 }
 
 #[cfg(test)]

@@ -106,13 +106,6 @@ impl From<SecretName> for String {
     }
 }
 
-impl Strongbox {
-    pub(crate) fn apply_kept(&mut self, name: &SecretName, sealed: &str, actor: &str, at: DateTime<Utc>) {
-        let secret = Secret { sealed: sealed.to_owned(), actor: actor.to_owned(), since: at };
-        self.secrets.insert(name.clone(), secret);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

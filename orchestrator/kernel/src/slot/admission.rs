@@ -8,7 +8,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 use super::semaphore::HostDenied;
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::LockProvider;
-use crate::fact::{Fact, non_empty};
+use crate::fact::{Fact, QueueFact, SlotFact, non_empty};
 use crate::owner::Owner;
 use crate::reason::{Denial, Reason};
 use crate::reboot_queue::{Entry, EntryEvent, group, next_reboot};
@@ -55,7 +55,7 @@ fn take_back_requests(state: &State, view: &View, next: Option<u64>) -> Option<V
 fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
     let entry = state.reboot_queue.entries.get(&index)?;
     let (host, group) = (entry.host.clone(), group(state, view, &entry.host));
-    let fact = |event| Fact::Reboot { index, host: host.clone(), event };
+    let fact = |event| Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event });
     match state.settings.provider {
         LockProvider::Embedded => {
             let drain = state.has_node(&host);
@@ -65,7 +65,8 @@ fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
         LockProvider::External if state.slots.contains_key(&host) => None,
         LockProvider::External => {
             let reason = Reason::AskingForSlot { group: group.clone() };
-            let requested = Fact::SlotRequested { host: host.clone(), group, owner: entry.owner(index) };
+            let requested =
+                Fact::Slot(SlotFact::Requested { host: host.clone(), group, owner: entry.owner(index) });
             Some(vec![requested, fact(EntryEvent::Waiting { reason })])
         }
     }
@@ -210,7 +211,7 @@ fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<
         }
         if slot.is_none() {
             let (host, group, owner) = (host.clone(), (*group).clone(), Owner::Run(run.id.clone()));
-            facts.push(Fact::SlotRequested { host, group, owner });
+            facts.push(Fact::Slot(SlotFact::Requested { host, group, owner }));
         }
         let reason = Reason::AskingForSlot { group: (*group).clone() };
         facts.push(Fact::of_host(&run.id, host, HostEvent::Waiting { reason }));

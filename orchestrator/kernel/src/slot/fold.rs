@@ -3,15 +3,49 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
+use super::fact::{LockFact, SlotFact};
 use super::semaphore::Hold;
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::LockProvider;
-use crate::fact::Fact;
 use crate::node::Node;
 use crate::owner::Owner;
 use crate::state::{ApplyError, State};
 
 impl State {
+    /// Folds what became true of a host's slot.
+    pub(crate) fn apply_slot(&mut self, fact: &SlotFact, at: DateTime<Utc>) -> Result<(), ApplyError> {
+        match fact {
+            SlotFact::Requested { host, group, owner } => {
+                return self.apply_requested(host, group, owner, at);
+            }
+            SlotFact::ReleaseDue { host, why } => {
+                self.apply_late_done(host, *why, at);
+                self.slot(host)?.release_due(*why, at);
+                self.node_keeps_no_slot(host);
+            }
+            SlotFact::ReleaseRefused { host, refusal } => self.slot(host)?.refusal = Some(refusal.clone()),
+            SlotFact::InDoubt { host } => self.slot(host)?.doubted(),
+            SlotFact::Unlocked { host } => self.slot(host)?.unlocked(at),
+            SlotFact::Released { host, why } => return self.apply_released(host, *why, at),
+        }
+        Ok(())
+    }
+
+    /// Folds what became true of a slot that a client or an operator holds.
+    pub(crate) fn apply_lock(&mut self, fact: &LockFact, at: DateTime<Utc>) {
+        match fact {
+            LockFact::Granted { group, id, .. } => self.semaphores.lock_for_client(group, id, at),
+            LockFact::Awaited { group, id, .. } => self.semaphores.refused(group, id, at),
+            LockFact::Released { group, id, .. } => self.semaphores.unlock_for_client(group, id),
+            LockFact::WaitEnded { group, id, .. } => self.semaphores.stop_waiting(group, id),
+            LockFact::HoldPlaced { group, id, actor, reason } => {
+                let (actor, reason) = (actor.clone(), reason.clone());
+                self.semaphores.hold(group, id, Hold { actor, reason, since: at });
+            }
+            LockFact::HolderReleased { group, id, .. } => self.semaphores.release(group, id),
+        }
+    }
+
     /// Records that `host` holds a slot for `owner`.
     pub(crate) fn hold_slot(
         &mut self,
@@ -62,7 +96,7 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn apply_slot_requested(
+    fn apply_requested(
         &mut self,
         host: &HostName,
         group: &GroupName,
@@ -77,19 +111,7 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn apply_slot_release_due(
-        &mut self,
-        host: &HostName,
-        why: ReleaseCause,
-        at: DateTime<Utc>,
-    ) -> Result<(), ApplyError> {
-        self.apply_late_done(host, why, at);
-        self.slot(host)?.release_due(why, at);
-        self.node_keeps_no_slot(host);
-        Ok(())
-    }
-
-    pub(crate) fn apply_slot_released(
+    fn apply_released(
         &mut self,
         host: &HostName,
         why: ReleaseCause,
@@ -123,22 +145,5 @@ impl State {
 
     pub(crate) fn slot(&mut self, host: &HostName) -> Result<&mut Slot, ApplyError> {
         self.slots.get_mut(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))
-    }
-
-    pub(crate) fn apply_semaphores(&mut self, at: DateTime<Utc>, fact: &Fact) {
-        if let Fact::LockGranted { group, id, .. } = fact {
-            self.semaphores.lock_for_client(group, id, at);
-        } else if let Fact::LockAwaited { group, id, .. } = fact {
-            self.semaphores.refused(group, id, at);
-        } else if let Fact::LockReleased { group, id, .. } = fact {
-            self.semaphores.unlock_for_client(group, id);
-        } else if let Fact::LockWaitEnded { group, id, .. } = fact {
-            self.semaphores.stop_waiting(group, id);
-        } else if let Fact::HoldPlaced { group, id, actor, reason } = fact {
-            let (actor, reason) = (actor.clone(), reason.clone());
-            self.semaphores.hold(group, id, Hold { actor, reason, since: at });
-        } else if let Fact::HolderReleased { group, id, .. } = fact {
-            self.semaphores.release(group, id);
-        }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::LockProvider;
-use crate::fact::Fact;
+use crate::fact::{Fact, QueueFact, SlotFact};
 use crate::no_answer::NoAnswer;
 use crate::reason::{Denial, Reason, ReleaseRefusal};
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, next_reboot};
@@ -90,11 +90,14 @@ impl SystemJob for SlotJob {
         };
         let slot = state.slots.get(&self.host).filter(|_| outcome.may_come_late());
         if slot.is_some_and(|slot| !slot.in_doubt) {
-            facts.push(Fact::SlotInDoubt { host: self.host.clone() });
+            facts.push(Fact::Slot(SlotFact::InDoubt { host: self.host.clone() }));
         }
         // It was begun for an earlier slot. Carried out late, it would free this one while the host is at work.
         if self.order == SlotOrder::Unlock && slot.is_some_and(|slot| slot.state == SlotState::Requested) {
-            facts.push(Fact::SlotReleaseDue { host: self.host.clone(), why: ReleaseCause::NotNeeded });
+            facts.push(Fact::Slot(SlotFact::ReleaseDue {
+                host: self.host.clone(),
+                why: ReleaseCause::NotNeeded,
+            }));
         }
         facts
     }
@@ -104,7 +107,7 @@ impl SystemJob for SlotJob {
         let may_be_asked =
             |slot: &Slot| slot.provider == LockProvider::External && slot.state != SlotState::Held;
         let doubtful = state.slots.iter().filter(move |(_, slot)| may_be_asked(slot) && !slot.in_doubt);
-        doubtful.map(|(host, _)| Fact::SlotInDoubt { host: host.clone() })
+        doubtful.map(|(host, _)| Fact::Slot(SlotFact::InDoubt { host: host.clone() }))
     }
 
     fn unanswered(why: NoAnswer) -> LockOutcome {
@@ -206,7 +209,10 @@ fn locked_for_entry(
             EntryEvent::Started { group, provider: LockProvider::External, drain }
         }),
     };
-    event.map(|event| Fact::Reboot { index, host: entry.host.clone(), event }).into_iter().collect()
+    event
+        .map(|event| Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event }))
+        .into_iter()
+        .collect()
 }
 
 fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
@@ -247,12 +253,12 @@ fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> 
     let SlotState::Releasing { why } = slot.state else { return Vec::new() };
     let host = host.clone();
     match refusal(outcome) {
-        None if slot.in_doubt => vec![Fact::SlotUnlocked { host }],
+        None if slot.in_doubt => vec![Fact::Slot(SlotFact::Unlocked { host })],
         // This request was begun before the answer to another one was in the journal.
         _ if slot.unlocked_at.is_some() => Vec::new(),
-        None => vec![Fact::SlotReleased { host, why }],
+        None => vec![Fact::Slot(SlotFact::Released { host, why })],
         Some(refusal) if slot.refusal.as_ref().is_some_and(|known| known.is_like(&refusal)) => Vec::new(),
-        Some(refusal) => vec![Fact::SlotReleaseRefused { host, refusal }],
+        Some(refusal) => vec![Fact::Slot(SlotFact::ReleaseRefused { host, refusal })],
     }
 }
 

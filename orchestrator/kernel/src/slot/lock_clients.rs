@@ -8,7 +8,7 @@ use super::client_id::ClientId;
 use super::semaphore::{Denied, DeniedKind, Semaphore};
 use crate::answer::Accepted;
 use crate::config::LockProvider;
-use crate::fact::Fact;
+use crate::fact::{Fact, LockFact};
 use crate::state::State;
 
 /// An operation of a FleetLock client.
@@ -65,13 +65,14 @@ fn lock(
         Ok(true) => (Vec::new(), Ok(Accepted::Done)),
         Ok(false) => {
             let (group, id, actor) = named();
-            (vec![Fact::LockGranted { group, id, actor }], Ok(Accepted::Done))
+            (vec![Fact::Lock(LockFact::Granted { group, id, actor })], Ok(Accepted::Done))
         }
         Err(denied) => {
             let waits = denied.kind() == DeniedKind::FailedLockSemaphoreFull
                 && needs_record(state.semaphores.get(group), id, now);
             let (group, id, actor) = named();
-            let facts = waits.then_some(Fact::LockAwaited { group, id, actor }).into_iter().collect();
+            let facts =
+                waits.then_some(Fact::Lock(LockFact::Awaited { group, id, actor })).into_iter().collect();
             (facts, Err(denied))
         }
     }
@@ -90,10 +91,10 @@ fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: &str) -> Resul
     let named = || (group.clone(), id.clone(), actor.to_owned());
     Ok(if semaphore.is_held_by_client(id) {
         let (group, id, actor) = named();
-        vec![Fact::LockReleased { group, id, actor }]
+        vec![Fact::Lock(LockFact::Released { group, id, actor })]
     } else if semaphore.waiters.contains(id) {
         let (group, id, actor) = named();
-        vec![Fact::LockWaitEnded { group, id, actor }]
+        vec![Fact::Lock(LockFact::WaitEnded { group, id, actor })]
     } else {
         Vec::new()
     })

@@ -9,7 +9,7 @@ use super::semaphore::Denied;
 use super::state::ReleaseCause;
 use crate::answer::{Granted, RefusalClass};
 use crate::config::Reclaim;
-use crate::fact::Fact;
+use crate::fact::{Fact, LockFact};
 use crate::run::HostStatus;
 use crate::state::State;
 use crate::view::View;
@@ -157,7 +157,7 @@ fn hold(
     }
     let (group, id) = (group.clone(), id.clone());
     let (actor, reason) = (actor.to_owned(), reason.to_owned());
-    Ok(vec![Fact::HoldPlaced { group, id, actor, reason }])
+    Ok(vec![Fact::Lock(LockFact::HoldPlaced { group, id, actor, reason })])
 }
 
 /// Releases a slot, also one that a lock server granted to a host of a run; a waiter is forgotten. Refused if the host is
@@ -199,12 +199,12 @@ fn release(
         facts.extend(state.release_slot(host, ReleaseCause::Operator));
     }
     let (group, id) = (group.clone(), id.clone());
-    facts.push(Fact::HolderReleased {
+    facts.push(Fact::Lock(LockFact::HolderReleased {
         group,
         id,
         actor: actor.to_owned(),
         reason: reason.map(str::to_owned),
-    });
+    }));
     Ok(facts)
 }
 

@@ -4,7 +4,7 @@ use os_upgrade_protocol::HostName;
 
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::{LockProvider, OnFailure};
-use crate::fact::Fact;
+use crate::fact::{Fact, SlotFact};
 use crate::node::{Node, NodeStage, uncordon_due};
 use crate::reason::Reason;
 use crate::run::{HostStatus, Run, RunHost};
@@ -79,10 +79,10 @@ impl State {
 pub(crate) fn release(host: &HostName, slot: &Slot, why: ReleaseCause) -> Option<Fact> {
     match (slot.provider, slot.state) {
         (LockProvider::Embedded, SlotState::Requested | SlotState::Held | SlotState::Releasing { .. }) => {
-            Some(Fact::SlotReleased { host: host.clone(), why })
+            Some(Fact::Slot(SlotFact::Released { host: host.clone(), why }))
         }
         (LockProvider::External, SlotState::Requested | SlotState::Held) => {
-            Some(Fact::SlotReleaseDue { host: host.clone(), why })
+            Some(Fact::Slot(SlotFact::ReleaseDue { host: host.clone(), why }))
         }
         (LockProvider::External, SlotState::Releasing { .. }) => None,
     }

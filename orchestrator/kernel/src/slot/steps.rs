@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::state::{LATE_REQUEST_MAX, ReleaseCause, Slot, SlotState};
 use crate::config::OnFailure;
-use crate::fact::{Fact, non_empty};
+use crate::fact::{Fact, SlotFact, non_empty};
 use crate::state::State;
 use crate::view::View;
 
@@ -28,7 +28,7 @@ pub(crate) fn release_again(state: &State, view: &View, now: DateTime<Utc>) -> O
     let due = state.slots.iter().filter_map(|(host, slot)| {
         let SlotState::Releasing { why } = slot.state else { return None };
         let is_due = view.clock.has_passed(LATE_REQUEST_MAX, slot.unlocked_at?, now);
-        is_due.then(|| Fact::SlotReleaseDue { host: host.clone(), why })
+        is_due.then(|| Fact::Slot(SlotFact::ReleaseDue { host: host.clone(), why }))
     });
     non_empty(due.collect())
 }

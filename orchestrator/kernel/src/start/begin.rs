@@ -6,7 +6,7 @@ use os_upgrade_protocol::RunId;
 use super::startable::{Startable, startable};
 use crate::config::UnreachablePolicy;
 use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
-use crate::fact::Fact;
+use crate::fact::{Fact, RunFact};
 use crate::reason::Reason;
 use crate::run::{Enlisted, StopCause, Trigger};
 use crate::state::State;
@@ -23,9 +23,12 @@ pub(crate) fn start(
     let hosts = enlist(startable);
     let unreachable = hosts.iter().find(|entry| entry.skipped == Some(Reason::Unreachable));
     let stopping = unreachable.filter(|_| rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
-        Fact::RunStopping { run: run.clone(), cause: StopCause::Failed { host: entry.host.clone() } }
+        Fact::Run(RunFact::Stopping {
+            run: run.clone(),
+            cause: StopCause::Failed { host: entry.host.clone() },
+        })
     });
-    let started = Fact::RunStarted { run: run.clone(), trigger, not_after, rollout, hosts };
+    let started = Fact::Run(RunFact::Started { run: run.clone(), trigger, not_after, rollout, hosts });
     [started].into_iter().chain(stopping).collect()
 }
 

@@ -7,7 +7,7 @@ use super::begin::start;
 use super::overdue::{BlockedStart, missed};
 use super::timer::{Due, StartTimer};
 use crate::config::UnreachablePolicy;
-use crate::fact::Fact;
+use crate::fact::{Fact, RunFact};
 use crate::reason::Reason;
 use crate::run::{HostEvent, StopCause, Trigger};
 use crate::state::State;
@@ -41,7 +41,11 @@ pub(crate) fn record_missed(
 }
 
 fn missed_runs(state: &State, view: &View, blocked: Option<&BlockedStart>, now: DateTime<Utc>) -> Vec<Fact> {
-    missed(state, view, blocked, now).unwrap_or_default().into_iter().map(Fact::RunMissed).collect()
+    missed(state, view, blocked, now)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|run| RunFact::Missed(run).into())
+        .collect()
 }
 
 /// Leaves out the hosts that turn out to be off: an operator may have started the run before that was known.
@@ -55,9 +59,11 @@ pub(crate) fn leave_out_unreachable(state: &State, view: &View) -> Vec<Fact> {
     let cancelled =
         |host: &HostName| Fact::of_host(&run.id, host, HostEvent::Cancelled { reason: Reason::Unreachable });
     let fails = run.stopping.is_none() && run.rollout.unreachable == UnreachablePolicy::Fail;
-    let stopping = off.first().filter(|_| fails).map(|host| Fact::RunStopping {
-        run: run.id.clone(),
-        cause: StopCause::Failed { host: (*host).clone() },
+    let stopping = off.first().filter(|_| fails).map(|host| {
+        Fact::Run(RunFact::Stopping {
+            run: run.id.clone(),
+            cause: StopCause::Failed { host: (*host).clone() },
+        })
     });
     off.iter().map(|host| cancelled(host)).chain(stopping).collect()
 }

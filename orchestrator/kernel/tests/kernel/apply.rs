@@ -1,5 +1,6 @@
 //! Facts that do not apply to the state are refused with a typed error and change nothing.
 
+use os_upgrade_kernel::fact::{ControlFact, RunFact, SlotFact};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunResult};
 
@@ -12,19 +13,23 @@ fn inapplicable_facts_change_nothing() {
         common::script::perform(&mut site, line);
     }
     let (r, h1, h2, why) = (run("r1"), host("h1"), host("h2"), ReleaseCause::Upgraded);
-    let event = |host: &str, event| Fact::Host { run: run("r1"), host: common::host(host), event };
+    let event =
+        |host: &str, event| Fact::Run(RunFact::Host { run: run("r1"), host: common::host(host), event });
     let granted =
         |name: &str, provider| HostEvent::SlotGranted { group: group(name), provider, drain: false };
     let wrong_run = ApplyError::WrongRun { fact: run("r0") };
     let table = [
-        (Fact::UpgradesBegan { run: run("r0") }, wrong_run.clone()),
-        (Fact::RunEnded { run: run("r0"), result: RunResult::Failed }, wrong_run.clone()),
-        (Fact::Host { run: run("r0"), host: h1.clone(), event: HostEvent::Upgraded }, wrong_run),
-        (Fact::FencePassed { sequence: 9 }, ApplyError::WrongFence(9)),
-        (Fact::SlotReleased { host: h2.clone(), why }, ApplyError::NoSlot(h2.clone())),
-        (Fact::SlotReleaseDue { host: h2.clone(), why }, ApplyError::NoSlot(h2)),
+        (Fact::Run(RunFact::UpgradesBegan { run: run("r0") }), wrong_run.clone()),
+        (Fact::Run(RunFact::Ended { run: run("r0"), result: RunResult::Failed }), wrong_run.clone()),
         (
-            Fact::SlotRequested { host: h1.clone(), group: group("default"), owner: r.into() },
+            Fact::Run(RunFact::Host { run: run("r0"), host: h1.clone(), event: HostEvent::Upgraded }),
+            wrong_run,
+        ),
+        (Fact::Control(ControlFact::FencePassed { sequence: 9 }), ApplyError::WrongFence(9)),
+        (Fact::Slot(SlotFact::Released { host: h2.clone(), why }), ApplyError::NoSlot(h2.clone())),
+        (Fact::Slot(SlotFact::ReleaseDue { host: h2.clone(), why }), ApplyError::NoSlot(h2)),
+        (
+            Fact::Slot(SlotFact::Requested { host: h1.clone(), group: group("default"), owner: r.into() }),
             ApplyError::SlotTaken(h1.clone()),
         ),
         (event("h1", granted("edge", LockProvider::Embedded)), ApplyError::SlotTaken(h1.clone())),
@@ -35,7 +40,7 @@ fn inapplicable_facts_change_nothing() {
         assert_eq!(state.apply(start(), &fact), Err(error.clone()));
         assert_eq!(state, site.state, "{fact:?}");
         // All facts of a record apply, or none.
-        let facts = vec![Fact::Fenced { sequence: 77, leader: "two".to_owned() }, fact];
+        let facts = vec![Fact::Control(ControlFact::Fenced { sequence: 77, leader: "two".to_owned() }), fact];
         let record = Record { at: start(), control: 99, facts };
         assert!(state.apply_record(&record).is_err());
         assert_eq!(state, site.state, "{record:?}");

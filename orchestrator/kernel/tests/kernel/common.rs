@@ -9,6 +9,7 @@ pub(crate) mod script;
 
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
+use os_upgrade_kernel::fact::ConfigFact;
 use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     Answer, Batch, ClientId, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact,
@@ -117,7 +118,7 @@ impl Default for Site {
     fn default() -> Self {
         // Only some stories are about hosts that wait for approval.
         let mut state = State::default();
-        state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
+        state.apply(start(), &Fact::Config(ConfigFact::SettingsAdopted { settings: settings() })).unwrap();
         let clock = Clock::TRUSTED;
         let view = View { clock, has_read_control: true, has_awaited_replies: true, ..View::default() };
         Self {

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use chrono_tz::Tz;
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::fact::IgnoreCause;
+use os_upgrade_kernel::fact::{ControlFact, IgnoreCause};
 use os_upgrade_kernel::format::read;
 use os_upgrade_kernel::reason::{Denial, LastWait, ReleaseRefusal};
 use os_upgrade_kernel::slot::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, ReleaseCause};
@@ -413,7 +413,11 @@ fn words() {
 
 #[test]
 fn records_and_snapshots() {
-    let record = Record { at: start(), control: 12, facts: vec![Fact::FencePassed { sequence: 7 }] };
+    let record = Record {
+        at: start(),
+        control: 12,
+        facts: vec![Fact::Control(ControlFact::FencePassed { sequence: 7 })],
+    };
     let json = r#"{"at":"2026-11-21T01:00:00Z","control":12,"facts":[{"type":"fence-passed","sequence":7}]}"#;
     check(&[(record, json)], |_| 0, 1);
 

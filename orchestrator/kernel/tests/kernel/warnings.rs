@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 use os_upgrade_console::describe;
 use os_upgrade_kernel::config::WARNINGS_MAX;
+use os_upgrade_kernel::fact::{ConfigFact, RunFact};
 use os_upgrade_kernel::{
     Config, Fact, LockProvider, Reachability, SeenHost, Settings, StartBlocker, State, View, Warning,
     lasting_warnings, next_start, warnings,
@@ -14,7 +15,7 @@ use crate::common::{self, host, run, seen, settings, start};
 /// Two hosts of the group `default`, which has one slot. It is a Saturday, 01:00.
 fn site(settings: Settings) -> (State, View) {
     let mut state = State::default();
-    state.apply(start(), &Fact::SettingsAdopted { settings }).unwrap();
+    state.apply(start(), &Fact::Config(ConfigFact::SettingsAdopted { settings })).unwrap();
     let silent = SeenHost { reachability: Reachability::Unreachable, ..seen(None) };
     let hosts = [(host("h1"), seen(None)), (host("h2"), seen(None)), (host("h3"), silent)];
     let view = View {
@@ -44,11 +45,11 @@ fn next_start_is_that_of_the_proposed_configuration() {
     let (mut state, view) = site(settings());
     let now = start() + TimeDelta::minutes(30);
     let windows = |cron: &str| parse(&json!({"maintenance-windows": [{"cron": cron, "duration": "2h"}]}));
-    let fact = Fact::ConfigReplaced {
+    let fact = Fact::Config(ConfigFact::Replaced {
         config: Some(windows(LATER)),
         actor: "api".to_owned(),
         difference: Vec::new(),
-    };
+    });
     state.apply(start(), &fact).unwrap();
     for (what, config, expected) in [
         ("the one in force", Some(windows(LATER)), Some(start() + TimeDelta::hours(19))),
@@ -145,24 +146,30 @@ fn a_run_starts_at_once_only_where_one_can() {
     let mut ran = state.clone();
     ran.apply(
         start(),
-        &Fact::ConfigReplaced { config: Some(open.clone()), actor: "eve".to_owned(), difference: vec![] },
+        &Fact::Config(ConfigFact::Replaced {
+            config: Some(open.clone()),
+            actor: "eve".to_owned(),
+            difference: vec![],
+        }),
     )
     .unwrap();
-    let started = Fact::RunStarted {
+    let started = Fact::Run(RunFact::Started {
         run: run("r1"),
         trigger: os_upgrade_kernel::Trigger::Window { start: start(), end: start() + TimeDelta::hours(2) },
         not_after: start() + TimeDelta::hours(2),
         rollout: open.rollout.clone(),
         hosts: Vec::new(),
-    };
+    });
     ran.apply(start(), &started).unwrap();
     assert_eq!(sentences(&ran, &view, &open), ["nothing changes: this is the configuration in force"]);
 
     // While an operator's run is active, the window's run starts after it.
     let mut active = state.clone();
-    let Fact::RunStarted { not_after, rollout, hosts, .. } = started else { unreachable!() };
+    let Fact::Run(RunFact::Started { not_after, rollout, hosts, .. }) = started else { unreachable!() };
     let trigger = os_upgrade_kernel::Trigger::Operator { actor: "eve".to_owned(), reason: None };
-    active.apply(start(), &Fact::RunStarted { run: run("r2"), trigger, not_after, rollout, hosts }).unwrap();
+    active
+        .apply(start(), &Fact::Run(RunFact::Started { run: run("r2"), trigger, not_after, rollout, hosts }))
+        .unwrap();
     let after = "a window is open now: this starts a run of 2 hosts as soon as run r2 has ended";
     assert_eq!(starts(&active, &view, &open).as_deref(), Some(after));
 }
@@ -173,7 +180,7 @@ fn lasting_warnings_are_of_the_configuration_in_force() {
     assert_eq!(lasting_warnings(&state, &view), [], "there is no configuration");
     let mut lasting = |config: Value| {
         let config = Some(parse(&config));
-        let fact = Fact::ConfigReplaced { config, actor: "eve".to_owned(), difference: vec![] };
+        let fact = Fact::Config(ConfigFact::Replaced { config, actor: "eve".to_owned(), difference: vec![] });
         state.apply(start(), &fact).unwrap();
         lasting_warnings(&state, &view).iter().map(Warning::kind).collect::<Vec<_>>()
     };
@@ -189,7 +196,11 @@ fn what_is_taken_away_is_named() {
     let none = warnings(&state, &view, None, start());
     assert_eq!(none, [Warning::NothingChanges]);
     let config = parse(&json!({"maintenance-windows": [{"cron": LATER, "duration": "2h"}]}));
-    let put = Fact::ConfigReplaced { config: Some(config), actor: "eve".to_owned(), difference: vec![] };
+    let put = Fact::Config(ConfigFact::Replaced {
+        config: Some(config),
+        actor: "eve".to_owned(),
+        difference: vec![],
+    });
     state.apply(start(), &put).unwrap();
     assert_eq!(warnings(&state, &view, None, start()), [Warning::Deleted]);
     assert_eq!(warnings(&state, &view, Some(&common::config()), start()), [Warning::NoWindows]);

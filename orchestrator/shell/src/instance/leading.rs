@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use os_upgrade_calendar::Occurrence;
+use os_upgrade_kernel::fact::ConfigFact;
 use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     Answer, Batch, ControlMessage, Fact, Input, Job, Record, Request, State, View, hint,
@@ -61,14 +62,15 @@ enum UnderWay {
 
 fn adopted_warnings(record: &Record) -> impl Iterator<Item = Warning> {
     record.facts.iter().filter_map(|fact| {
-        let Fact::SettingsAdopted { settings } = fact else { return None };
+        let Fact::Config(ConfigFact::SettingsAdopted { settings }) = fact else { return None };
         Some(Warning::Adopted(settings.clone()))
     })
 }
 
 /// A warning for each group in which newly adopted settings allow fewer slots than are held.
 fn excess_warnings<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = Warning> + 'a {
-    let changed = record.facts.iter().any(|fact| matches!(fact, Fact::SettingsAdopted { .. }));
+    let changed =
+        record.facts.iter().any(|fact| matches!(fact, Fact::Config(ConfigFact::SettingsAdopted { .. })));
     let lowered = state.semaphores.iter().filter(move |(_, semaphore)| changed && semaphore.excess() > 0);
     lowered.map(|(group, semaphore)| Warning::HoldersExceedSlots {
         group: group.clone(),

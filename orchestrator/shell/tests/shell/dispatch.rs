@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::fact::{ControlFact, QueueFact, RunFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
     CommandOrder, Enlisted, Fact, HostEvent, Job, LockProvider, Reason, Record, State, System, Trigger,
@@ -51,17 +52,22 @@ fn command_of_a_predecessor_is_not_run_again() {
     let systems = BTreeMap::from([(System::RebootCommand, at_once)]);
     let mut dispatcher = Dispatcher::new(DispatchSettings { publishes_max: 1, systems }, "b");
     let mut state = State::default();
-    let event = |event| Fact::Reboot { index: 0, host: host("h1"), event };
+    let event = |event| Fact::Queue(QueueFact::Reboot { index: 0, host: host("h1"), event });
     let started = EntryEvent::Started {
         group: GroupName::new("default").unwrap(),
         provider: LockProvider::Embedded,
         drain: false,
     };
     let due = EntryEvent::AttemptDue { node: "h1".to_owned(), boot_id: Some("one".to_owned()) };
-    let queued =
-        Fact::RebootsQueued { hosts: vec![host("h1")], actor: "eve".to_owned(), reason: None, window: None };
-    let fenced = |sequence, leader: &str| Fact::Fenced { sequence, leader: leader.to_owned() };
-    let passed = |sequence| Fact::FencePassed { sequence };
+    let queued = Fact::Queue(QueueFact::RebootsQueued {
+        hosts: vec![host("h1")],
+        actor: "eve".to_owned(),
+        reason: None,
+        window: None,
+    });
+    let fenced =
+        |sequence, leader: &str| Fact::Control(ControlFact::Fenced { sequence, leader: leader.to_owned() });
+    let passed = |sequence| Fact::Control(ControlFact::FencePassed { sequence });
     let facts =
         vec![fenced(1, "a"), passed(1), queued, event(started), event(due), event(EntryEvent::AttemptBegan)];
     commit(&mut state, &mut dispatcher, facts);
@@ -101,19 +107,23 @@ fn withdrawn_host_gets_no_command() {
         unheard: false,
     });
     let not_after: DateTime<Utc> = NOW.wall + TimeDelta::hours(1);
-    let started = Fact::RunStarted {
+    let started = Fact::Run(RunFact::Started {
         run: run.clone(),
         trigger: Trigger::Operator { actor: "eve".to_owned(), reason: None },
         not_after,
         rollout: Rollout::default(),
         hosts: enlisted.to_vec(),
-    };
-    let fenced = Fact::Fenced { sequence: 1, leader: "a".to_owned() };
+    });
+    let fenced = Fact::Control(ControlFact::Fenced { sequence: 1, leader: "a".to_owned() });
     dispatcher.begin_leadership(NOW);
     let fence = begin_due(&state, &mut dispatcher);
     let [Dispatch::Fence { epoch }] = fence[..] else { panic!("{fence:?}") };
     assert_eq!(dispatcher.fence_published(NOW, epoch, Some(1)), Some(1));
-    commit(&mut state, &mut dispatcher, vec![started, fenced, Fact::FencePassed { sequence: 1 }]);
+    commit(
+        &mut state,
+        &mut dispatcher,
+        vec![started, fenced, Fact::Control(ControlFact::FencePassed { sequence: 1 })],
+    );
 
     assert_eq!(sent(&state, &mut dispatcher).as_deref(), Some("r1/h1/prepare/1"));
     let reason = Reason::HostWithdrawn { actor: "eve".to_owned(), reason: "stolen".to_owned() };

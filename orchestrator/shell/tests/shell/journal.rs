@@ -10,6 +10,7 @@ use chrono::DateTime;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use os_upgrade_kernel::enrolment::{APPROVED_AT_ONCE_MAX, ENROLLED_MAX};
+use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact};
 use os_upgrade_kernel::format::NEWEST;
 use os_upgrade_kernel::{Config, Fact, Record, State};
 use os_upgrade_protocol::HostName;
@@ -34,8 +35,11 @@ fn record(seed: &str, count: usize) -> Record {
     let names: Vec<String> = (0..count).map(name).collect();
     let config: Config =
         serde_json::from_str(&format!(r#"{{"worker-applications":[{}]}}"#, names.join(","))).unwrap();
-    let fact =
-        Fact::ConfigReplaced { config: Some(config), actor: "test".to_owned(), difference: Vec::new() };
+    let fact = Fact::Config(ConfigFact::Replaced {
+        config: Some(config),
+        actor: "test".to_owned(),
+        difference: Vec::new(),
+    });
     Record { at: DateTime::UNIX_EPOCH, control: 7, facts: vec![fact] }
 }
 
@@ -222,7 +226,7 @@ fn snapshot_of_the_most_hosts_is_read_back() {
     let mut state = State::default();
     for start in (0..ENROLLED_MAX).step_by(APPROVED_AT_ONCE_MAX) {
         let hosts = (start..start + APPROVED_AT_ONCE_MAX).map(name).collect();
-        let approved = Fact::HostsApproved { hosts, actor: "x".repeat(1_000) };
+        let approved = Fact::Enrolment(EnrolmentFact::HostsApproved { hosts, actor: "x".repeat(1_000) });
         state.apply(DateTime::UNIX_EPOCH, &approved).unwrap();
     }
     let mut stream = Stream::default();

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
+use os_upgrade_kernel::Fact;
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_test_site::{TestSite, put_config};
 
-use super::records::completed_run;
 use super::*;
 
 /// The error of opening the file, which must leave it unchanged.
@@ -133,33 +134,86 @@ async fn newer_schema_is_refused() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 16, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 17, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 16, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 17, .. }), "{error:?}");
 }
 
-/// A filled store whose schema was made in steps keeps what it has.
+/// Facts, each as an older schema has it: without what it is about but for its actor.
+const STORED: [&str; 25] = [
+    r#"{"type":"hold-placed","group":"edge","id":"n7","actor":"eve","reason":"a new disk"}"#,
+    r#"{"type":"holder-released","group":"edge","id":"n7","actor":"eve","reason":"it burnt"}"#,
+    r#"{"type":"lock-granted","group":"edge","id":"n7","actor":"token rack"}"#,
+    r#"{"type":"lock-released","group":"edge","id":"n7","actor":"token rack"}"#,
+    r#"{"type":"lock-awaited","group":"edge","id":"n7","actor":"token rack"}"#,
+    r#"{"type":"lock-wait-ended","group":"edge","id":"n7","actor":"token rack"}"#,
+    r#"{"type":"config-replaced","config":null,"actor":"eve"}"#,
+    r#"{"type":"strongbox-made","check":"c2VhbA=="}"#,
+    r#"{"type":"secret-kept","name":"lock-server","sealed":"c2VjcmV0","actor":"eve"}"#,
+    r#"{"type":"secret-removed","name":"lock-server","actor":"eve"}"#,
+    r#"{"type":"hosts-approved","hosts":["h1","h2"],"actor":"eve"}"#,
+    r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"stolen"}"#,
+    r#"{"type":"host-removed","host":"h1","actor":"eve","reason":"scrapped","announced":7}"#,
+    r#"{"type":"node","host":"h1","step":{"kind":"uncordoned"}}"#,
+    r#"{"type":"node","host":"h1","step":{"kind":"uncordon-requested","actor":"eve","reason":"mended"}}"#,
+    r#"{"type":"reboots-queued","hosts":["h1"],"actor":"eve"}"#,
+    r#"{"type":"reboot","index":7,"host":"h1","event":{"kind":"rebooted"}}"#,
+    r#"{"type":"reboot","index":7,"host":"h1","event":{"kind":"command-sent","attempt":1,"sequence":12}}"#,
+    r#"{"type":"reboot-queue-switched","enabled":false,"actor":"eve"}"#,
+    r#"{"type":"reboot-backoff-reset","actor":"eve"}"#,
+    r#"{"type":"host","run":"r1","host":"h1","event":{"type":"prepared"}}"#,
+    r#"{"type":"host","run":"r1","host":"h1","event":{"type":"command-sent","action":"upgrade","attempt":1,"sequence":9}}"#,
+    r#"{"type":"late-command-seen","host":"h1","action":"reboot","sequence":10}"#,
+    r#"{"type":"command-retracted","host":"h1","sequence":10,"deleted":true}"#,
+    r#"{"type":"fenced","sequence":7,"leader":"one"}"#,
+];
+
+/// A store whose schema was made in steps keeps what it has, and facts are selected by what they are about.
 #[tokio::test]
 async fn schema_of_steps_is_adopted() {
-    let (_, records) = completed_run();
-    let mut store = TestStore::new().await;
-    let path = store.path();
-    store.projector.apply(&streams(), None, &records).await.unwrap();
-    store.projector.advance_base(&records[records.len() / 2]).await.unwrap();
-    let before = dump(&path).await;
-    store.projector.close().await.unwrap();
-    execute(
-        &path,
-        "DELETE FROM _sqlx_migrations; INSERT INTO _sqlx_migrations VALUES \
-         (8, 'projection', '2026-11-22', 1, x'00', 1), (15, 'pruned', '2026-11-27', 1, x'00', 1)",
-    )
-    .await;
-    let folded = fold(&path, "site").await.unwrap().unwrap();
-    let opened = Projector::open(&path, "site").await.unwrap();
-    assert_eq!(dump(&path).await, before);
-    assert_eq!(rows(&path, "SELECT version FROM _sqlx_migrations").await, ["8", "15", "16"]);
-    opened.close().await.unwrap();
-    assert_eq!(fold(&path, "site").await.unwrap().unwrap(), folded);
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("store.sqlite");
+    let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut older = sqlx::ConnectOptions::connect(&options).await.unwrap();
+    sqlx::raw_sql(include_str!("../../../../migrations/0016_schema.sql")).execute(&mut older).await.unwrap();
+    let version = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL, \
+                   installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, success BOOLEAN NOT NULL, checksum BLOB NOT NULL, \
+                   execution_time BIGINT NOT NULL); INSERT INTO site VALUES (1, 'site'); INSERT INTO _sqlx_migrations VALUES \
+                   (8, 'projection', '2026-11-22', 1, x'00', 1), (15, 'pruned', '2026-11-27', 1, x'00', 1)";
+    sqlx::raw_sql(version).execute(&mut older).await.unwrap();
+    for (sequence, json) in (1_i64..).zip(STORED) {
+        let fact: Fact = serde_json::from_str(json).unwrap();
+        let event =
+            if let Fact::Run(RunFact::Host { event, .. }) = &fact { Some(event.name()) } else { None };
+        sqlx::query(
+            "INSERT INTO facts VALUES (?, 0, '2026-11-22T00:00:00.000000000Z', ?, ?, ?, NULL, NULL, ?)",
+        )
+        .bind(sequence)
+        .bind(fact.name())
+        .bind(event)
+        .bind(fact.about().actor)
+        .bind(json)
+        .execute(&mut older)
+        .await
+        .unwrap();
+    }
+    sqlx::Connection::close(older).await.unwrap();
+    Projector::open(&path, "site").await.unwrap().close().await.unwrap();
+    assert_eq!(rows(&path, "SELECT version FROM _sqlx_migrations").await, ["8", "15", "16", "17"]);
+    let expected = STORED.map(|json| {
+        let fact: Fact = serde_json::from_str(json).unwrap();
+        let about = fact.about();
+        let text = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let list = text(about.list.map(|list| <&str>::from(list).to_owned()));
+        let sequence = text(about.command.map(|command| command.sequence.to_string()));
+        let action =
+            text(about.command.and_then(|command| command.seen).map(|action| action.as_str().to_owned()));
+        format!("{list} | {sequence} | {action} | {json}")
+    });
+    assert_eq!(
+        rows(&path, "SELECT list, command, action, fact FROM facts ORDER BY sequence").await,
+        expected
+    );
 }
 
 #[tokio::test]

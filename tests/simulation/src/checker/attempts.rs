@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::fact::{ConfigFact, QueueFact};
 use os_upgrade_kernel::reason::Reason;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{CommandJob, CommandOrder, CommandOutcome, Fact};
@@ -107,12 +108,12 @@ impl Attempts {
 
     /// A fact of the time `at` was added to the journal.
     pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
-        if let Fact::SettingsAdopted { settings } = fact {
+        if let Fact::Config(ConfigFact::SettingsAdopted { settings }) = fact {
             self.within = settings.reboot.command.map_or(self.within, |command| command.within.to_delta());
-        } else if let Fact::ConfigReplaced { config, .. } = fact {
+        } else if let Fact::Config(ConfigFact::Replaced { config, .. }) = fact {
             let rollout = config.as_ref().map_or_else(Rollout::default, |config| config.rollout.clone());
             self.boot_timeout = rollout.boot_timeout.to_delta();
-        } else if let Fact::Reboot { index, host, event } = fact {
+        } else if let Fact::Queue(QueueFact::Reboot { index, host, event }) = fact {
             return self.event(at, *index, host, event);
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_kernel::fact::LockFact;
 use os_upgrade_kernel::{ClientId, Fact, LockOperation, Operation, Request};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_shell::forward::Outcome;
@@ -65,7 +66,7 @@ impl Calls {
 
     /// A fact was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) {
-        if let Fact::HolderReleased { group, id, .. } = fact {
+        if let Fact::Lock(LockFact::HolderReleased { group, id, .. }) = fact {
             // The holder is not asked.
             self.holders.remove(&(group.clone(), id.clone()));
             self.may_be_unlocked(id, now);

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_console::summary;
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::reason::Reason;
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Trigger};
 
@@ -24,10 +25,10 @@ pub(crate) struct DecisionClock {
 #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
 pub(super) fn check(fact: &Fact, error: TimeDelta) -> Result<(), Violation> {
     let depends_on_time = match fact {
-        Fact::RunStarted { trigger, .. } => matches!(trigger, Trigger::Window { .. }),
-        Fact::RunMissed(_) => true,
-        Fact::RunEnded { result, .. } => *result == RunResult::TimedOut,
-        Fact::Host { event, .. } => {
+        Fact::Run(RunFact::Started { trigger, .. }) => matches!(trigger, Trigger::Window { .. }),
+        Fact::Run(RunFact::Missed(_)) => true,
+        Fact::Run(RunFact::Ended { result, .. }) => *result == RunResult::TimedOut,
+        Fact::Run(RunFact::Host { event, .. }) => {
             matches!(event, HostEvent::TimedOut { reason: Reason::BootTimeout { .. } })
         }
         _ => false,
@@ -49,7 +50,9 @@ pub(super) struct RecordTimes {
 impl RecordTimes {
     /// An instance has appended `record`, by a clock that `is_reliable` or not. An operator is believed either way.
     pub(super) fn appended(&mut self, record: &Record, stored_at: DateTime<Utc>, is_reliable: bool) {
-        let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
+        let starts = |fact: &Fact| {
+            matches!(fact, Fact::Run(RunFact::Started { trigger: Trigger::Operator { .. }, .. }))
+        };
         if record.facts.iter().any(starts) {
             self.newest = None;
         }
@@ -61,7 +64,8 @@ impl RecordTimes {
 
     /// A leader is about to append `record`.
     pub(super) fn check(&self, record: &Record) -> Result<(), Violation> {
-        let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Window { .. }, .. });
+        let starts =
+            |fact: &Fact| matches!(fact, Fact::Run(RunFact::Started { trigger: Trigger::Window { .. }, .. }));
         match self.newest {
             Some(newest) if newest - record.at > ERROR_MAX && record.facts.iter().any(starts) => {
                 let text =

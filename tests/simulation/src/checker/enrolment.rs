@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact, RunFact};
 use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Owner};
 use os_upgrade_protocol::{CommandId, HostName, RunId};
 
@@ -33,56 +34,88 @@ pub(super) struct Enrolled {
 impl Enrolled {
     /// A fact was added to the journal.
     pub(super) fn fact(&mut self, fact: &Fact) -> Result<(), Violation> {
-        if let Fact::SettingsAdopted { settings } = fact {
-            self.auto_approve = settings.auto_approve;
-            if !self.auto_approve {
-                // With hosts approved automatically later, these are like all others.
-                let purged = std::mem::take(&mut self.purged);
-                self.removed.retain(|host| !purged.contains(host));
+        match fact {
+            Fact::Config(ConfigFact::SettingsAdopted { settings }) => {
+                self.auto_approve = settings.auto_approve;
+                if !self.auto_approve {
+                    // With hosts approved automatically later, these are like all others.
+                    let purged = std::mem::take(&mut self.purged);
+                    self.removed.retain(|host| !purged.contains(host));
+                }
             }
-        } else if let Fact::HostsApproved { hosts, .. } = fact {
-            for host in hosts {
+            Fact::Enrolment(fact) => return self.decided(fact),
+            Fact::Run(fact) => return self.ran(fact),
+            Fact::Config(ConfigFact::Replaced { .. })
+            | Fact::Slot(_)
+            | Fact::Lock(_)
+            | Fact::Queue(_)
+            | Fact::Node(_)
+            | Fact::Secret(_)
+            | Fact::Control(_)
+            | Fact::Restoration(_) => {}
+        }
+        Ok(())
+    }
+
+    fn decided(&mut self, fact: &EnrolmentFact) -> Result<(), Violation> {
+        match fact {
+            EnrolmentFact::HostsApproved { hosts, .. } => {
+                for host in hosts {
+                    self.withdrawn.remove(host);
+                    self.removed.remove(host);
+                    self.approved.insert(host.clone());
+                }
+            }
+            EnrolmentFact::HostWithdrawn { host, .. } => {
+                self.approved.remove(host);
+                self.removed.remove(host);
+                self.withdrawn.insert(host.clone());
+                if let Some(run) = self.active.clone().filter(|_| !self.begun.contains(host)) {
+                    self.out.entry((run, host.clone())).or_default();
+                }
+            }
+            EnrolmentFact::HostRemoved { host, .. } => {
+                self.approved.remove(host);
                 self.withdrawn.remove(host);
-                self.removed.remove(host);
-                self.approved.insert(host.clone());
+                self.removed.insert(host.clone());
+                self.purged.remove(host);
+                return self.check_removed(host);
             }
-        } else if let Fact::HostWithdrawn { host, .. } = fact {
-            self.approved.remove(host);
-            self.removed.remove(host);
-            self.withdrawn.insert(host.clone());
-            if let Some(run) = self.active.clone().filter(|_| !self.begun.contains(host)) {
-                self.out.entry((run, host.clone())).or_default();
-            }
-        } else if let Fact::HostRemoved { host, .. } = fact {
-            self.approved.remove(host);
-            self.withdrawn.remove(host);
-            self.removed.insert(host.clone());
-            self.purged.remove(host);
-            return self.check_removed(host);
-        } else if let Fact::HostPurged { host } = fact {
-            if self.auto_approve {
+            EnrolmentFact::HostPurged { host } if self.auto_approve => {
                 self.purged.insert(host.clone());
-            } else {
+            }
+            EnrolmentFact::HostPurged { host } => {
                 self.removed.remove(host);
             }
-        } else if let Fact::RunStarted { run, hosts, .. } = fact {
-            return self.run_enlists(run, hosts);
-        } else if let Fact::RunEnded { .. } = fact {
-            self.active = None;
-            self.at_work.clear();
-        } else if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } = fact {
-            self.begun.insert(host.clone());
-        } else if let Fact::Host {
-            host,
-            event:
-                HostEvent::Upgraded
-                | HostEvent::Failed { .. }
-                | HostEvent::TimedOut { .. }
-                | HostEvent::Cancelled { .. },
-            ..
-        } = fact
-        {
-            self.at_work.remove(host);
+        }
+        Ok(())
+    }
+
+    fn ran(&mut self, fact: &RunFact) -> Result<(), Violation> {
+        match fact {
+            RunFact::Started { run, hosts, .. } => return self.run_enlists(run, hosts),
+            RunFact::Ended { .. } => {
+                self.active = None;
+                self.at_work.clear();
+            }
+            RunFact::Host { host, event: HostEvent::SlotGranted { .. }, .. } => {
+                self.begun.insert(host.clone());
+            }
+            RunFact::Host {
+                host,
+                event:
+                    HostEvent::Upgraded
+                    | HostEvent::Failed { .. }
+                    | HostEvent::TimedOut { .. }
+                    | HostEvent::Cancelled { .. },
+                ..
+            } => {
+                self.at_work.remove(host);
+            }
+            RunFact::Host { .. }
+            | RunFact::UpgradesBegan { .. }
+            | RunFact::Stopping { .. }
+            | RunFact::Missed(_) => {}
         }
         Ok(())
     }

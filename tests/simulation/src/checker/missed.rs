@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use os_upgrade_calendar::{Calendar, Occurrence, Zones};
+use os_upgrade_kernel::fact::{ConfigFact, ControlFact, RunFact};
 use os_upgrade_kernel::{Config, Fact, MissedRun};
 
 use super::clock::{DecisionClock, ERROR_MAX};
@@ -67,7 +68,7 @@ impl Missed {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(&mut self, moment: Moment, fact: &Fact, runs: &Runs) -> Result<(), Violation> {
         let is_right = moment.clock.error.abs() <= ERROR_MAX;
-        if let Fact::RunMissed(missed) = fact {
+        if let Fact::Run(RunFact::Missed(missed)) = fact {
             if !is_right {
                 self.recorded_wrongly.insert((missed.start, missed.latest));
                 self.ahead.push(Occurrence { start: moment.decided(), end: missed.latest });
@@ -86,7 +87,7 @@ impl Missed {
             }
         }
         match fact {
-            Fact::ConfigReplaced { config, .. } => {
+            Fact::Config(ConfigFact::Replaced { config, .. }) => {
                 self.ahead.push(Occurrence { start: moment.decided(), end: moment.at });
                 let with_windows = config.clone().filter(|config| !config.maintenance_windows.is_empty());
                 self.in_force = with_windows.map(|config| InForce {
@@ -96,7 +97,7 @@ impl Missed {
                 });
             }
             // Perhaps nothing was settled before, and what was missed counts from the time of this clock.
-            Fact::Fenced { .. } => {
+            Fact::Control(ControlFact::Fenced { .. }) => {
                 self.ahead.push(Occurrence { start: moment.decided(), end: moment.at });
                 if let Some(in_force) = &mut self.in_force {
                     in_force.earliest = in_force.earliest.min(moment.at);

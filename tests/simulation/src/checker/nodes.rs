@@ -16,6 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::{ControlFact, NodeFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
@@ -165,7 +166,7 @@ impl Nodes {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         match fact {
-            Fact::Host { run, host, event } => {
+            Fact::Run(RunFact::Host { run, host, event }) => {
                 if let HostEvent::SlotGranted { drain, .. } = event {
                     return self.starts(now, host, *drain, None);
                 }
@@ -177,7 +178,7 @@ impl Nodes {
                 }
                 Ok(())
             }
-            Fact::Reboot { index, host, event } => {
+            Fact::Queue(QueueFact::Reboot { index, host, event }) => {
                 if let EntryEvent::Started { drain, .. } = event {
                     return self.starts(now, host, *drain, Some(*index));
                 }
@@ -193,24 +194,24 @@ impl Nodes {
                 }
                 Ok(())
             }
-            Fact::RebootBackoffReset { .. } => {
+            Fact::Queue(QueueFact::BackoffReset { .. }) => {
                 for node in self.by_host.values_mut() {
                     node.backoffs.retain(|owner, _| owner.contains(' '));
                 }
                 Ok(())
             }
-            Fact::Fenced { sequence, .. } => {
+            Fact::Control(ControlFact::Fenced { sequence, .. }) => {
                 self.fence = *sequence;
                 Ok(())
             }
-            Fact::Node { host, step } => self.step(now, host, step),
-            Fact::SlotRequested { host, .. } => {
+            Fact::Node(NodeFact::Step { host, step }) => self.step(now, host, step),
+            Fact::Slot(SlotFact::Requested { host, .. }) => {
                 if let Some(node) = self.by_host.get_mut(host) {
                     node.awaits_slot = true;
                 }
                 Ok(())
             }
-            Fact::SlotReleaseDue { host, why } | Fact::SlotReleased { host, why } => {
+            Fact::Slot(SlotFact::ReleaseDue { host, why } | SlotFact::Released { host, why }) => {
                 self.released(host, *why)
             }
             // The other facts concern no node.
@@ -433,7 +434,9 @@ impl Nodes {
         enrolled: &Enrolled,
         silent: impl Iterator<Item = &'a HostName>,
     ) -> Result<(), Violation> {
-        let Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } = fact else { return Ok(()) };
+        let Fact::Queue(QueueFact::Reboot { host, event: EntryEvent::Started { .. }, .. }) = fact else {
+            return Ok(());
+        };
         let is_missing = |(_, node): &(&HostName, &Node)| {
             let is_unready = node.unready.is_some_and(|since| since + UNREADY_KNOWN_AFTER < now);
             is_unready && !node.is_under_way()

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::{EnrolmentFact, RunFact};
 use os_upgrade_kernel::{Fact, HostEvent, HostStatus, LockProvider, RunHost, State};
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -22,11 +23,16 @@ pub(super) struct TurnOrder {
 impl TurnOrder {
     /// `fact` follows on `before`, at `at` by the leader's clock.
     pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact, before: &State) -> Result<(), Violation> {
-        if let Fact::RunStarted { .. } = fact {
+        if let Fact::Run(RunFact::Started { .. }) = fact {
             self.runs += 1;
-        } else if let Fact::HostRemoved { host, .. } = fact {
+        } else if let Fact::Enrolment(EnrolmentFact::HostRemoved { host, .. }) = fact {
             self.last.remove(host);
-        } else if let Fact::Host { host, event: HostEvent::SlotGranted { group, provider, .. }, .. } = fact {
+        } else if let Fact::Run(RunFact::Host {
+            host,
+            event: HostEvent::SlotGranted { group, provider, .. },
+            ..
+        }) = fact
+        {
             let earlier =
                 (*provider == LockProvider::Embedded).then(|| self.passed_over(at, host, group, before));
             self.last.insert(host.clone(), self.runs);

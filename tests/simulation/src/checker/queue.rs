@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use os_upgrade_calendar::{Calendar, Zones};
+use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus};
 use os_upgrade_kernel::{
     CommandJob, Config, Fact, HostEvent, Order, Owner, RebootOperation, RebootRefusal, RebootSettings,
@@ -182,19 +183,19 @@ impl Queue {
         context: &Context<'_>,
     ) -> Result<(), Violation> {
         match fact {
-            Fact::SettingsAdopted { settings } => self.settings = settings.reboot.clone(),
-            Fact::ConfigReplaced { config, .. } => self.config.clone_from(config),
-            Fact::RunStarted { hosts, .. } => {
+            Fact::Config(ConfigFact::SettingsAdopted { settings }) => self.settings = settings.reboot.clone(),
+            Fact::Config(ConfigFact::Replaced { config, .. }) => self.config.clone_from(config),
+            Fact::Run(RunFact::Started { hosts, .. }) => {
                 let taking_part = hosts.iter().filter(|entry| entry.skipped.is_none());
                 self.unfinished = taking_part.map(|entry| entry.host.clone()).collect();
             }
-            Fact::RunEnded { .. } => self.unfinished.clear(),
-            Fact::Host { host, event: HostEvent::SlotGranted { .. }, run } => {
+            Fact::Run(RunFact::Ended { .. }) => self.unfinished.clear(),
+            Fact::Run(RunFact::Host { host, event: HostEvent::SlotGranted { .. }, run }) => {
                 if let Some(index) = self.under_way(host) {
                     return Err(wrong(format!("{run} begins on {host}, where entry {index} is under way")));
                 }
             }
-            Fact::Host {
+            Fact::Run(RunFact::Host {
                 host,
                 event:
                     HostEvent::Upgraded
@@ -202,24 +203,26 @@ impl Queue {
                     | HostEvent::TimedOut { .. }
                     | HostEvent::Cancelled { .. },
                 ..
-            } => {
+            }) => {
                 self.unfinished.remove(host);
             }
-            Fact::SlotReleaseDue { host, why } | Fact::SlotReleased { host, why } => {
+            Fact::Slot(SlotFact::ReleaseDue { host, why } | SlotFact::Released { host, why }) => {
                 if let Some(index) = self.under_way(host) {
                     let text =
                         format!("the slot of {host} is freed ({why:?}) while entry {index} is under way");
                     return Err(wrong(text));
                 }
             }
-            Fact::HostRemoved { host, .. } => {
+            Fact::Enrolment(EnrolmentFact::HostRemoved { host, .. }) => {
                 if let Some(index) = self.under_way(host) {
                     return Err(wrong(format!("{host} is removed while entry {index} is under way")));
                 }
             }
-            Fact::RebootsQueued { hosts, actor, .. } => return self.queued(now, at, hosts, actor),
-            Fact::RebootQueueSwitched { enabled, .. } => self.switched.push((now, *enabled)),
-            Fact::Reboot { index, host, event } => {
+            Fact::Queue(QueueFact::RebootsQueued { hosts, actor, .. }) => {
+                return self.queued(now, at, hosts, actor);
+            }
+            Fact::Queue(QueueFact::Switched { enabled, .. }) => self.switched.push((now, *enabled)),
+            Fact::Queue(QueueFact::Reboot { index, host, event }) => {
                 return self.entry_fact(now, at, *index, host, event, context);
             }
             // The other facts concern no reboot.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use os_upgrade_calendar::{Calendar, Occurrence, Zones};
+use os_upgrade_kernel::fact::{ConfigFact, RunFact};
 use os_upgrade_kernel::{Config, Fact, StopCause, Trigger};
 use os_upgrade_protocol::{Hint, RunId};
 
@@ -63,8 +64,8 @@ impl Runs {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         match fact {
-            Fact::ConfigReplaced { config, .. } => self.configs.push((now, config.clone())),
-            Fact::RunStarted { run, trigger, not_after, .. } => {
+            Fact::Config(ConfigFact::Replaced { config, .. }) => self.configs.push((now, config.clone())),
+            Fact::Run(RunFact::Started { run, trigger, not_after, .. }) => {
                 let not_after = *not_after;
                 let seen = RunSeen { started: now, stopped: None, ended: None, end_shown: None, not_after };
                 self.seen.insert(run.clone(), seen);
@@ -72,7 +73,7 @@ impl Runs {
                     return self.check_scheduled(at, Occurrence { start: *start, end: *end }, not_after);
                 }
             }
-            Fact::RunStopping { run, cause } => {
+            Fact::Run(RunFact::Stopping { run, cause }) => {
                 let Some(run) = self.seen.get_mut(run) else { return Ok(()) };
                 run.stopped.get_or_insert(now);
                 let not_after = run.not_after;
@@ -80,7 +81,7 @@ impl Runs {
                     self.spend(at.min(not_after));
                 }
             }
-            Fact::RunEnded { run, .. } => {
+            Fact::Run(RunFact::Ended { run, .. }) => {
                 if let Some(run) = self.seen.get_mut(run) {
                     run.ended = Some(now);
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use os_upgrade_kernel::fact::SecretFact;
 use os_upgrade_kernel::{Fact, Operation, SecretName, SecretOperation, SecretRefusal};
 
 use super::violation::Violation;
@@ -24,20 +25,23 @@ struct Strongbox {
 impl Secrets {
     /// A fact was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) -> Result<(), Violation> {
+        let Fact::Secret(fact) = fact else { return Ok(()) };
         let mut strongbox = self.now.clone();
         let mut checked = Ok(());
-        if let Fact::StrongboxKeySet { check } = fact {
-            if !strongbox.kept.is_empty() {
-                let text = format!("the strongbox has another key and still holds {strongbox:?}");
-                checked = Err(Violation::new("secret", text));
+        match fact {
+            SecretFact::KeySet { check } => {
+                if !strongbox.kept.is_empty() {
+                    let text = format!("the strongbox has another key and still holds {strongbox:?}");
+                    checked = Err(Violation::new("secret", text));
+                }
+                strongbox.check = Some(check.clone());
             }
-            strongbox.check = Some(check.clone());
-        } else if let Fact::SecretStored { name, sealed, .. } = fact {
-            strongbox.kept.insert(name.clone(), sealed.clone());
-        } else if let Fact::SecretRemoved { name, .. } = fact {
-            strongbox.kept.remove(name);
-        } else {
-            return checked;
+            SecretFact::Stored { name, sealed, .. } => {
+                strongbox.kept.insert(name.clone(), sealed.clone());
+            }
+            SecretFact::Removed { name, .. } => {
+                strongbox.kept.remove(name);
+            }
         }
         let before = std::mem::replace(&mut self.now, strongbox);
         self.before.push((now, before));

@@ -24,6 +24,7 @@ mod specification;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::LockFact;
 use os_upgrade_kernel::slot::DeniedKind;
 use os_upgrade_kernel::{
     Accepted, Answer, Fact, LockOperation, LockProvider, Operation, Refusal, Request, SlotOperation,
@@ -256,14 +257,15 @@ impl Intent {
     #[allow(clippy::wildcard_enum_match_arm, reason = "all others are no changes that clients request")]
     fn of_fact(fact: &Fact) -> Option<(Self, Verdict)> {
         let (group, id, kind, verdict) = match fact {
-            Fact::LockGranted { group, id, .. } => (group, id, Kind::Lock, Verdict::Yes),
-            Fact::LockAwaited { group, id, .. } => (group, id, Kind::Lock, Verdict::Full),
-            Fact::LockReleased { group, id, .. } | Fact::LockWaitEnded { group, id, .. } => {
+            Fact::Lock(LockFact::Granted { group, id, .. }) => (group, id, Kind::Lock, Verdict::Yes),
+            Fact::Lock(LockFact::Awaited { group, id, .. }) => (group, id, Kind::Lock, Verdict::Full),
+            Fact::Lock(LockFact::Released { group, id, .. } | LockFact::WaitEnded { group, id, .. }) => {
                 (group, id, Kind::Unlock, Verdict::Yes)
             }
-            Fact::HoldPlaced { group, id, actor, .. } | Fact::HolderReleased { group, id, actor, .. } => {
-                (group, id, Kind::Operator(actor.clone()), Verdict::Yes)
-            }
+            Fact::Lock(
+                LockFact::HoldPlaced { group, id, actor, .. }
+                | LockFact::HolderReleased { group, id, actor, .. },
+            ) => (group, id, Kind::Operator(actor.clone()), Verdict::Yes),
             _ => return None,
         };
         Some((Self { group: group.clone(), id: id.as_str().to_owned(), kind }, verdict))

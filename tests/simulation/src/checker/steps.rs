@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_kernel::fact::{ControlFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{ClientId, Fact, HostEvent, LockProvider, OnFailure, Owner, Reason, Settings, State};
@@ -202,12 +203,12 @@ impl Steps {
         if self.on_failure != OnFailure::Release {
             return;
         }
-        if let Fact::RunEnded { run, .. } = fact {
+        if let Fact::Run(RunFact::Ended { run, .. }) = fact {
             let is_of_run = |step: &&mut Step| step.run == *run || step.taken_over.as_ref() == Some(run);
             for step in self.by_host.values_mut().filter(is_of_run) {
                 step.open = false;
             }
-        } else if let Fact::CommandRetracted { host, sequence, .. } = fact
+        } else if let Fact::Control(ControlFact::CommandRetracted { host, sequence, .. }) = fact
             && let Some(step) = self.by_host.get_mut(host)
             && step.silent
             && step.sequence == *sequence
@@ -225,18 +226,18 @@ impl Steps {
         semaphores: &Semaphores,
     ) -> Result<(), Violation> {
         match fact {
-            Fact::Host { run, host, event: HostEvent::SlotGranted { .. } } => {
+            Fact::Run(RunFact::Host { run, host, event: HostEvent::SlotGranted { .. } }) => {
                 self.granted.insert(host.clone());
                 if let Some(step) = self.by_host.get_mut(host) {
                     step.taken_over = Some(run.clone());
                 }
                 Ok(())
             }
-            Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } => {
+            Fact::Queue(QueueFact::Reboot { host, event: EntryEvent::Started { .. }, .. }) => {
                 self.granted.insert(host.clone());
                 Ok(())
             }
-            Fact::Reboot {
+            Fact::Queue(QueueFact::Reboot {
                 host,
                 event:
                     EntryEvent::AttemptDue { .. }
@@ -244,21 +245,27 @@ impl Steps {
                     | EntryEvent::Rebooted
                     | EntryEvent::NotRebooted,
                 ..
-            } => {
+            }) => {
                 self.command_is_over(host);
                 Ok(())
             }
-            Fact::Host { run, host, event: HostEvent::Upgraded } => self.check_upgraded(run, host),
-            Fact::Host { run, host, event: HostEvent::TimedOut { reason } } if is_given_up(reason) => {
+            Fact::Run(RunFact::Host { run, host, event: HostEvent::Upgraded }) => {
+                self.check_upgraded(run, host)
+            }
+            Fact::Run(RunFact::Host { run, host, event: HostEvent::TimedOut { reason } })
+                if is_given_up(reason) =>
+            {
                 self.given_up += u64::from(matches!(reason, Reason::GivenUp { .. }));
                 self.host_given_up(run, host, journal)
             }
-            Fact::SlotReleaseDue { host, why: ReleaseCause::Operator }
-            | Fact::SlotReleased { host, why: ReleaseCause::Operator } => {
+            Fact::Slot(
+                SlotFact::ReleaseDue { host, why: ReleaseCause::Operator }
+                | SlotFact::Released { host, why: ReleaseCause::Operator },
+            ) => {
                 self.granted.remove(host);
                 self.slot_released_by_operator(host, semaphores)
             }
-            Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } => {
+            Fact::Slot(SlotFact::ReleaseDue { host, .. } | SlotFact::Released { host, .. }) => {
                 if self.granted.remove(host) { self.check_freed(host) } else { Ok(()) }
             }
             // The other facts concern no step.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use os_upgrade_kernel::fact::{QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{ClientId, Fact, HostEvent};
 use os_upgrade_protocol::HostName;
@@ -26,11 +27,11 @@ impl Turns {
 
     /// A fact was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) {
-        if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. }
-        | Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } = fact
+        if let Fact::Run(RunFact::Host { host, event: HostEvent::SlotGranted { .. }, .. })
+        | Fact::Queue(QueueFact::Reboot { host, event: EntryEvent::Started { .. }, .. }) = fact
         {
             self.since.insert(host.clone(), now);
-        } else if let Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } = fact
+        } else if let Fact::Slot(SlotFact::ReleaseDue { host, .. } | SlotFact::Released { host, .. }) = fact
             && let Some(since) = self.since.remove(host)
         {
             self.longest = self.longest.max(now - since);

@@ -58,8 +58,9 @@ impl World {
             let of = self.rng.usize(..self.instances.len());
             self.instances[index].name = format!("i{of}");
         }
-        let unknown_kind =
-            self.occurs(Fault::OlderVersion).then(|| self.rng.choice(Fact::names()).expect("not empty"));
+        let unknown_kind = self
+            .occurs(Fault::OlderVersion)
+            .then(|| self.rng.choice(Fact::names().collect::<Vec<_>>()).expect("not empty"));
         let instance = &mut self.instances[index];
         instance.unknown_kind = unknown_kind;
         instance.start(&self.plan);

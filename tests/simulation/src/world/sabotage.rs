@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, RunFact, SecretFact, SlotFact};
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::slot::{Denied, Full, HostDenied, ReleaseCause, Waiter};
 use os_upgrade_kernel::{
@@ -250,33 +251,34 @@ fn unlock_of_another(state: &State, request: &Request) -> Request {
 
 /// The slot that a fact grants is released at once, and never again.
 fn without_slot(fact: Fact) -> Vec<Fact> {
-    if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } = &fact {
-        let released = Fact::SlotReleased { host: host.clone(), why: ReleaseCause::NotNeeded };
+    if let Fact::Run(RunFact::Host { host, event: HostEvent::SlotGranted { .. }, .. }) = &fact {
+        let released = Fact::Slot(SlotFact::Released { host: host.clone(), why: ReleaseCause::NotNeeded });
         return vec![fact, released];
     }
-    let gives_back = matches!(fact, Fact::SlotReleased { .. } | Fact::SlotReleaseDue { .. });
+    let gives_back = matches!(fact, Fact::Slot(SlotFact::Released { .. } | SlotFact::ReleaseDue { .. }));
     if gives_back { Vec::new() } else { vec![fact] }
 }
 
 fn without_lock(fact: Fact) -> Vec<Fact> {
-    if let Fact::LockGranted { .. } = fact { Vec::new() } else { vec![fact] }
+    if let Fact::Lock(LockFact::Granted { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 fn without_waiter(fact: Fact) -> Vec<Fact> {
-    if let Fact::LockAwaited { .. } = fact { Vec::new() } else { vec![fact] }
+    if let Fact::Lock(LockFact::Awaited { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 fn without_withdrawal(fact: Fact) -> Vec<Fact> {
-    if let Fact::HostWithdrawn { .. } = fact { Vec::new() } else { vec![fact] }
+    if let Fact::Enrolment(EnrolmentFact::HostWithdrawn { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 fn without_removal(fact: Fact) -> Vec<Fact> {
-    if let Fact::HostRemoved { .. } = fact { Vec::new() } else { vec![fact] }
+    if let Fact::Enrolment(EnrolmentFact::HostRemoved { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 /// The slot goes to the first host of its group that is prepared, by name.
 fn grant_by_name(state: &State, fact: Fact) -> Fact {
-    let Fact::Host { run, event: event @ HostEvent::SlotGranted { group, .. }, .. } = &fact else {
+    let Fact::Run(RunFact::Host { run, event: event @ HostEvent::SlotGranted { group, .. }, .. }) = &fact
+    else {
         return fact;
     };
     let hosts = state.run.iter().flat_map(Run::hosts);
@@ -312,19 +314,19 @@ fn give_up_unheard(state: &State, bus: &Bus) -> Vec<Fact> {
 }
 
 fn grant_anyway(fact: Fact) -> Vec<Fact> {
-    if let Fact::LockAwaited { group, id, actor } = fact {
-        return vec![Fact::LockGranted { group, id, actor }];
+    if let Fact::Lock(LockFact::Awaited { group, id, actor }) = fact {
+        return vec![Fact::Lock(LockFact::Granted { group, id, actor })];
     }
     vec![fact]
 }
 
 /// A client that was refused before keeps the slot from the host, though it is not expected any more.
 fn leave_for_too_long(state: &State, now: DateTime<Utc>, fact: Fact) -> Fact {
-    let Fact::Host {
+    let Fact::Run(RunFact::Host {
         run,
         host,
         event: HostEvent::SlotGranted { group, provider: LockProvider::Embedded, .. },
-    } = &fact
+    }) = &fact
     else {
         return fact;
     };
@@ -342,7 +344,7 @@ fn leave_for_too_long(state: &State, now: DateTime<Utc>, fact: Fact) -> Fact {
 }
 
 fn enlist_anyway(mut fact: Fact) -> Vec<Fact> {
-    if let Fact::RunStarted { hosts, .. } = &mut fact {
+    if let Fact::Run(RunFact::Started { hosts, .. }) = &mut fact {
         for entry in hosts {
             let is_left_out = |reason: &mut Reason| {
                 matches!(reason, Reason::AwaitsApproval { .. } | Reason::HostWithdrawn { .. })
@@ -354,11 +356,11 @@ fn enlist_anyway(mut fact: Fact) -> Vec<Fact> {
 }
 
 fn without_secret(fact: Fact) -> Vec<Fact> {
-    if let Fact::SecretStored { .. } = fact { Vec::new() } else { vec![fact] }
+    if let Fact::Secret(SecretFact::Stored { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 fn without_missed(fact: Fact) -> Vec<Fact> {
-    if let Fact::RunMissed(_) = fact { Vec::new() } else { vec![fact] }
+    if let Fact::Run(RunFact::Missed(_)) = fact { Vec::new() } else { vec![fact] }
 }
 
 /// The run of an occurrence that is over counts as missed.
@@ -367,23 +369,28 @@ fn miss_anyway(state: &State, now: DateTime<Utc>) -> Option<Fact> {
     state.run.iter().chain(&state.last_run).find_map(|run| match run.trigger {
         Trigger::Window { start, end } if end < now => {
             let (latest, reason) = (end - config.minimum_remaining.to_delta(), MissedReason::NoLeader);
-            Some(Fact::RunMissed(MissedRun { start, latest, end, reason, unrecorded: 0 }))
+            Some(Fact::Run(RunFact::Missed(MissedRun { start, latest, end, reason, unrecorded: 0 })))
         }
         Trigger::Window { .. } | Trigger::Operator { .. } => None,
     })
 }
 
 fn release_hold_too(fact: Fact) -> Vec<Fact> {
-    if let Fact::LockReleased { group, id, .. } = fact {
+    if let Fact::Lock(LockFact::Released { group, id, .. }) = fact {
         let (actor, reason) = ("nobody".to_owned(), Some("it is unlocked".to_owned()));
-        return vec![Fact::HolderReleased { group, id, actor, reason }];
+        return vec![Fact::Lock(LockFact::HolderReleased { group, id, actor, reason })];
     }
     vec![fact]
 }
 
 fn release_at_work(fact: Fact) -> Vec<Fact> {
-    if let Fact::Host { host, event: HostEvent::CommandSent { action: Action::Upgrade, .. }, .. } = &fact {
-        let released = Fact::SlotReleased { host: host.clone(), why: ReleaseCause::Operator };
+    if let Fact::Run(RunFact::Host {
+        host,
+        event: HostEvent::CommandSent { action: Action::Upgrade, .. },
+        ..
+    }) = &fact
+    {
+        let released = Fact::Slot(SlotFact::Released { host: host.clone(), why: ReleaseCause::Operator });
         return vec![fact, released];
     }
     vec![fact]

@@ -1,6 +1,7 @@
 //! Planted bugs of the work on Kubernetes nodes, as far as they are in what is decided. See [`crate::bug`].
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::{NodeFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::{Entry, EntryEvent, EntryStatus};
 use os_upgrade_kernel::{Fact, HostEvent, NodeStage, NodeStep, State};
 use os_upgrade_protocol::HostName;
@@ -28,7 +29,7 @@ impl World {
 }
 
 fn of_node(host: &HostName, step: NodeStep) -> Fact {
-    Fact::Node { host: host.clone(), step }
+    Fact::Node(NodeFact::Step { host: host.clone(), step })
 }
 
 fn uncordon(host: &HostName) -> Fact {
@@ -37,33 +38,37 @@ fn uncordon(host: &HostName) -> Fact {
 
 /// The slot goes to others as soon as its host's node is to be uncordoned.
 fn release_at_once(_: &State, _: DateTime<Utc>, fact: Fact) -> Vec<Fact> {
-    let Fact::Node { host, step: NodeStep::UncordonDue { release: Some(why), .. } } = &fact else {
+    let Fact::Node(NodeFact::Step { host, step: NodeStep::UncordonDue { release: Some(why), .. } }) = &fact
+    else {
         return vec![fact];
     };
-    let released = Fact::SlotReleased { host: host.clone(), why: *why };
+    let released = Fact::Slot(SlotFact::Released { host: host.clone(), why: *why });
     vec![fact, released]
 }
 
 /// With an entry of the reboot queue another one starts, whatever their nodes are.
 fn start_another(state: &State, _: DateTime<Utc>, fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { host, event: started @ EntryEvent::Started { drain: true, .. }, .. } = &fact else {
+    let Fact::Queue(QueueFact::Reboot {
+        host, event: started @ EntryEvent::Started { drain: true, .. }, ..
+    }) = &fact
+    else {
         return vec![fact];
     };
     let waits = |(_, entry): &(&u64, &Entry)| {
         let is_free = !state.slots.contains_key(&entry.host) && entry.host != *host;
         entry.status == EntryStatus::Queued && is_free && state.has_node(&entry.host)
     };
-    let another = state.reboot_queue.entries.iter().find(waits).map(|(index, entry)| Fact::Reboot {
-        index: *index,
-        host: entry.host.clone(),
-        event: started.clone(),
+    let another = state.reboot_queue.entries.iter().find(waits).map(|(index, entry)| {
+        Fact::Queue(QueueFact::Reboot { index: *index, host: entry.host.clone(), event: started.clone() })
     });
     [fact].into_iter().chain(another).collect()
 }
 
 /// The node of a host that reboots is uncordoned when its entry is cancelled, as CKE did.
 fn uncordon_when_cancelled(state: &State, _: DateTime<Utc>, fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { host, event: EntryEvent::Cancelled { .. }, .. } = &fact else { return vec![fact] };
+    let Fact::Queue(QueueFact::Reboot { host, event: EntryEvent::Cancelled { .. }, .. }) = &fact else {
+        return vec![fact];
+    };
     let reboots =
         state.entry_under_way(host).is_some_and(|(_, entry)| entry.status == EntryStatus::Rebooting);
     let uncordon = (reboots && state.nodes.contains_key(host)).then(|| uncordon(host));
@@ -72,8 +77,8 @@ fn uncordon_when_cancelled(state: &State, _: DateTime<Utc>, fact: Fact) -> Vec<F
 
 /// The pause after the second drain that was given up is none, as after CKE's 56th.
 fn without_pause(_: &State, now: DateTime<Utc>, mut fact: Fact) -> Vec<Fact> {
-    if let Fact::Host { event: HostEvent::BackedOff { until, .. }, .. }
-    | Fact::Reboot { event: EntryEvent::BackedOff { until, .. }, .. } = &mut fact
+    if let Fact::Run(RunFact::Host { event: HostEvent::BackedOff { until, .. }, .. })
+    | Fact::Queue(QueueFact::Reboot { event: EntryEvent::BackedOff { until, .. }, .. }) = &mut fact
     {
         *until = now;
     }
@@ -84,8 +89,8 @@ fn without_pause(_: &State, now: DateTime<Utc>, mut fact: Fact) -> Vec<Fact> {
 fn sweep_all(state: &State, _: DateTime<Utc>, fact: Fact) -> Vec<Fact> {
     let is_sent = matches!(
         fact,
-        Fact::Host { event: HostEvent::CommandSent { .. }, .. }
-            | Fact::Reboot { event: EntryEvent::CommandSent { .. }, .. }
+        Fact::Run(RunFact::Host { event: HostEvent::CommandSent { .. }, .. })
+            | Fact::Queue(QueueFact::Reboot { event: EntryEvent::CommandSent { .. }, .. })
     );
     let cordoned = state.nodes.iter().filter(|(_, node)| is_sent && node.stage == NodeStage::Drained);
     let swept: Vec<Fact> = cordoned.map(|(host, _)| uncordon(host)).collect();

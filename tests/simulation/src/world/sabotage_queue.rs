@@ -1,6 +1,7 @@
 //! Planted bugs of the reboot queue. See [`crate::bug`].
 
 use bytes::Bytes;
+use os_upgrade_kernel::fact::{NodeFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry, EntryEvent, EntryStatus};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{CommandJob, CommandOrder, Fact, HostEvent, Job, NodeStep, Order, State};
@@ -101,12 +102,13 @@ impl World {
 }
 
 fn released(host: &HostName) -> Fact {
-    Fact::SlotReleased { host: host.clone(), why: ReleaseCause::NotNeeded }
+    Fact::Slot(SlotFact::Released { host: host.clone(), why: ReleaseCause::NotNeeded })
 }
 
 /// An entry whose host reboots ends as soon as it is cancelled, as CKE's did.
 fn cancel_at_once(state: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { index, host, event: EntryEvent::Cancelled { actor, .. } } = &fact else {
+    let Fact::Queue(QueueFact::Reboot { index, host, event: EntryEvent::Cancelled { actor, .. } }) = &fact
+    else {
         return vec![fact];
     };
     let is_rebooting = |entry: &Entry| entry.status == EntryStatus::Rebooting;
@@ -114,16 +116,18 @@ fn cancel_at_once(state: &State, fact: Fact) -> Vec<Fact> {
         return vec![fact];
     }
     let event = EntryEvent::GivenUp { actor: actor.clone(), reason: "it is cancelled".to_owned() };
-    vec![Fact::Reboot { index: *index, host: host.clone(), event }, released(host)]
+    vec![Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event }), released(host)]
 }
 
 fn undo_at_once(state: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { index, host, event: EntryEvent::Cancelled { .. } } = &fact else { return vec![fact] };
+    let Fact::Queue(QueueFact::Reboot { index, host, event: EntryEvent::Cancelled { .. } }) = &fact else {
+        return vec![fact];
+    };
     let was_run = [AttemptStage::Succeeded, AttemptStage::Unknown, AttemptStage::Failed];
     let entry = state.reboot_queue.entries.get(index);
-    let undone = entry
-        .is_some_and(|entry| was_run.iter().any(|stage| entry.is_at(*stage)))
-        .then(|| Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::NotRebooted });
+    let undone = entry.is_some_and(|entry| was_run.iter().any(|stage| entry.is_at(*stage))).then(|| {
+        Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: EntryEvent::NotRebooted })
+    });
     [fact].into_iter().chain(undone).collect()
 }
 
@@ -135,13 +139,13 @@ fn undo_when_disabled(state: &State, fact: Fact) -> Vec<Fact> {
 fn uncordon_when_disabled(state: &State, fact: Fact) -> Vec<Fact> {
     when_disabled(state, fact, |host| {
         let step = NodeStep::UncordonDue { release: None, reason: None };
-        state.nodes.contains_key(host).then(|| Fact::Node { host: host.clone(), step })
+        state.nodes.contains_key(host).then(|| Fact::Node(NodeFact::Step { host: host.clone(), step }))
     })
 }
 
 /// Adds a fact about each host of the queue that is under way.
 fn when_disabled(state: &State, fact: Fact, undo: impl Fn(&HostName) -> Option<Fact>) -> Vec<Fact> {
-    let is_disabled = matches!(fact, Fact::RebootQueueSwitched { enabled: false, .. });
+    let is_disabled = matches!(fact, Fact::Queue(QueueFact::Switched { enabled: false, .. }));
     let under_way = state.reboot_queue.under_way().filter(|_| is_disabled);
     let undone: Vec<Fact> = under_way.filter_map(|(_, entry)| undo(&entry.host)).collect();
     [fact].into_iter().chain(undone).collect()
@@ -149,45 +153,54 @@ fn when_disabled(state: &State, fact: Fact, undo: impl Fn(&HostName) -> Option<F
 
 /// The first entry that waits, of a host whose slot nobody holds, starts too.
 fn start_first(state: &State, with: &Fact, is_it: impl Fn(&HostName) -> bool) -> Option<Fact> {
-    let Fact::Reboot { event: started @ EntryEvent::Started { .. }, .. } = with else { return None };
+    let Fact::Queue(QueueFact::Reboot { event: started @ EntryEvent::Started { .. }, .. }) = with else {
+        return None;
+    };
     let waits = |(_, entry): &(&u64, &Entry)| {
         let host = &entry.host;
         entry.status == EntryStatus::Queued && !state.slots.contains_key(host) && is_it(host)
     };
     let (index, entry) = state.reboot_queue.entries.iter().find(waits)?;
-    Some(Fact::Reboot { index: *index, host: entry.host.clone(), event: started.clone() })
+    Some(Fact::Queue(QueueFact::Reboot { index: *index, host: entry.host.clone(), event: started.clone() }))
 }
 
 fn start_another(state: &State, fact: Fact) -> Vec<Fact> {
-    let started = if let Fact::Reboot { host, .. } = &fact { Some(host.clone()) } else { None };
+    let started =
+        if let Fact::Queue(QueueFact::Reboot { host, .. }) = &fact { Some(host.clone()) } else { None };
     let another = start_first(state, &fact, |host| Some(host) != started.as_ref());
     [fact].into_iter().chain(another).collect()
 }
 
 /// An entry starts on a host as soon as a run has its slot.
 fn start_beside_run(state: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Host { host, event: HostEvent::SlotGranted { group, provider, drain }, .. } = &fact else {
+    let Fact::Run(RunFact::Host { host, event: HostEvent::SlotGranted { group, provider, drain }, .. }) =
+        &fact
+    else {
         return vec![fact];
     };
     let queued = state.reboot_queue.queued(host);
     let event = EntryEvent::Started { group: group.clone(), provider: *provider, drain: *drain };
-    let started = queued.map(|index| Fact::Reboot { index, host: host.clone(), event });
+    let started = queued.map(|index| Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event }));
     [fact].into_iter().chain(started).collect()
 }
 
 /// The `done` of another command ends the entry that is under way.
 fn end_by_any_done(state: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Host { host, event: HostEvent::Prepared, .. } = &fact else { return vec![fact] };
+    let Fact::Run(RunFact::Host { host, event: HostEvent::Prepared, .. }) = &fact else { return vec![fact] };
     let entry = state.entry_under_way(host).filter(|(_, entry)| entry.status == EntryStatus::Rebooting);
     let ended = entry.map(|(index, _)| {
-        [Fact::Reboot { index, host: host.clone(), event: EntryEvent::Rebooted }, released(host)]
+        [
+            Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event: EntryEvent::Rebooted }),
+            released(host),
+        ]
     });
     [fact.clone()].into_iter().chain(ended.into_iter().flatten()).collect()
 }
 
 /// An attempt with an unknown outcome is due again at once.
 fn repeat_at_once(state: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } } = &fact else {
+    let Fact::Queue(QueueFact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } }) = &fact
+    else {
         return vec![fact];
     };
     vec![fact.clone(), due_again(state, *index, host)]
@@ -196,30 +209,34 @@ fn repeat_at_once(state: &State, fact: Fact) -> Vec<Fact> {
 fn due_again(state: &State, index: u64, host: &HostName) -> Fact {
     let boot_id = state.reboot_queue.entries.get(&index).and_then(|entry| entry.boot_id.clone());
     let event = EntryEvent::AttemptDue { node: host.to_string(), boot_id };
-    Fact::Reboot { index, host: host.clone(), event }
+    Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event })
 }
 
 /// An attempt that has failed, or whose outcome is unknown, ends its entry.
 fn end_by_failure(_: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } | EntryEvent::Failed { .. } } =
-        &fact
+    let Fact::Queue(QueueFact::Reboot {
+        index,
+        host,
+        event: EntryEvent::AttemptUnknown { .. } | EntryEvent::Failed { .. },
+    }) = &fact
     else {
         return vec![fact];
     };
-    let rebooted = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Rebooted };
+    let rebooted =
+        Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Rebooted });
     vec![rebooted, released(host)]
 }
 
 /// A host that is to be told to reboot counts as told.
 fn as_sent(fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { index, host, event: EntryEvent::RebootBegan { .. } } = &fact else {
+    let Fact::Queue(QueueFact::Reboot { index, host, event: EntryEvent::RebootBegan { .. } }) = &fact else {
         return vec![fact];
     };
     let sent = EntryEvent::CommandSent { attempt: 1, sequence: 1 };
-    let sent = Fact::Reboot { index: *index, host: host.clone(), event: sent };
+    let sent = Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: sent });
     vec![fact, sent]
 }
 
 fn without_disabling(fact: Fact) -> Vec<Fact> {
-    if let Fact::RebootQueueSwitched { enabled: false, .. } = fact { Vec::new() } else { vec![fact] }
+    if let Fact::Queue(QueueFact::Switched { enabled: false, .. }) = fact { Vec::new() } else { vec![fact] }
 }

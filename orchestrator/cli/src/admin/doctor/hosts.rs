@@ -56,6 +56,7 @@ fn enrolment(view: &View, state: &State) -> Check {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
+    use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact};
     use os_upgrade_kernel::{Config, Fact, SeenHost, Settings};
     use os_upgrade_test_site::{TestSite, host};
 
@@ -70,15 +71,26 @@ mod tests {
         let apply = |state: &mut State, fact| state.apply(DateTime::UNIX_EPOCH, &fact).unwrap();
         apply(
             &mut state,
-            Fact::HostsApproved { hosts: vec![host("h1"), host("h9")], actor: "eve".to_owned() },
+            Fact::Enrolment(EnrolmentFact::HostsApproved {
+                hosts: vec![host("h1"), host("h9")],
+                actor: "eve".to_owned(),
+            }),
         );
         let (actor, reason) = ("eve".to_owned(), "sold".to_owned());
-        apply(&mut state, Fact::HostWithdrawn { host: host("h3"), actor, reason, forgotten: false });
+        apply(
+            &mut state,
+            Fact::Enrolment(EnrolmentFact::HostWithdrawn {
+                host: host("h3"),
+                actor,
+                reason,
+                forgotten: false,
+            }),
+        );
         let check = enrolment(&view, &state);
         assert_eq!(check.verdict, Verdict::Warning);
         assert_eq!(check.found, "announced hosts: 1 taking part, 1 withdrawn, 1 waiting for approval");
         let settings = Settings { auto_approve: true, ..Settings::default() };
-        apply(&mut state, Fact::SettingsAdopted { settings });
+        apply(&mut state, Fact::Config(ConfigFact::SettingsAdopted { settings }));
         assert_eq!(enrolment(&view, &state), Check::ok(NAME, "announced hosts: 2 taking part, 1 withdrawn"));
     }
 
@@ -89,7 +101,7 @@ mod tests {
         let mut config = os_upgrade_test_site::config();
         let mut found = |config: &Config| {
             let (config, actor) = (Some(config.clone()), "eve".to_owned());
-            let fact = Fact::ConfigReplaced { config, actor, difference: Vec::new() };
+            let fact = Fact::Config(ConfigFact::Replaced { config, actor, difference: Vec::new() });
             state.apply(DateTime::UNIX_EPOCH, &fact).unwrap();
             configuration(&site.view, &state).map(|check| check.found).collect::<Vec<_>>()
         };

@@ -61,6 +61,7 @@ fn mark(host: &HostName, node: &Node) -> Option<Check> {
 mod tests {
     use chrono::DateTime;
     use os_upgrade_kernel::config::LockProvider;
+    use os_upgrade_kernel::fact::{ConfigFact, NodeFact, QueueFact};
     use os_upgrade_kernel::reboot_queue::EntryEvent;
     use os_upgrade_kernel::{Fact, NodeFence, NodeStep, NodeWait, Settings};
     use os_upgrade_protocol::GroupName;
@@ -75,11 +76,11 @@ mod tests {
         let slots = hosts.len().try_into().unwrap();
         let group = GroupName::new("default").unwrap();
         let settings = Settings { groups: [(group.clone(), slots)].into(), ..Settings::default() };
-        apply(Fact::SettingsAdopted { settings });
+        apply(Fact::Config(ConfigFact::SettingsAdopted { settings }));
         let (queued, actor) = (hosts.iter().map(|name| host(name)).collect(), "eve".to_owned());
-        apply(Fact::RebootsQueued { hosts: queued, actor, reason: None, window: None });
+        apply(Fact::Queue(QueueFact::RebootsQueued { hosts: queued, actor, reason: None, window: None }));
         for (index, name) in (0..).zip(hosts) {
-            let mut event = |event| apply(Fact::Reboot { index, host: host(name), event });
+            let mut event = |event| apply(Fact::Queue(QueueFact::Reboot { index, host: host(name), event }));
             event(EntryEvent::Started {
                 group: group.clone(),
                 provider: LockProvider::Embedded,
@@ -96,7 +97,12 @@ mod tests {
         assert_eq!(examine(&state), []);
         let give_up = |state: &mut State, index, name| {
             let event = EntryEvent::GivenUp { actor: "eve".to_owned(), reason: "burnt".to_owned() };
-            state.apply(DateTime::UNIX_EPOCH, &Fact::Reboot { index, host: host(name), event }).unwrap();
+            state
+                .apply(
+                    DateTime::UNIX_EPOCH,
+                    &Fact::Queue(QueueFact::Reboot { index, host: host(name), event }),
+                )
+                .unwrap();
         };
         give_up(&mut state, 0, "n1");
         let expected = [
@@ -115,7 +121,7 @@ mod tests {
         let waits = NodeWait::ForeignMark { fence: NodeFence { restored: 0, sequence: 900 } };
         let step = NodeStep::Waiting { waits };
         let mut marked = state.clone();
-        marked.apply(DateTime::UNIX_EPOCH, &Fact::Node { host: host("n1"), step }).unwrap();
+        marked.apply(DateTime::UNIX_EPOCH, &Fact::Node(NodeFact::Step { host: host("n1"), step })).unwrap();
         let expected = Check::warning(
             "marks",
             "the node of n1 has a mark of a journal that this site does not have",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::{EnrolmentFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::{AttemptStage, EntryEvent, EntryStatus};
 use os_upgrade_kernel::{
     Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, NodeJob, NodeOrder, NodeStage, Order,
@@ -154,7 +155,9 @@ fn reboots_are_covered_by_slots(step: &Step<'_>, after: &State) {
             (entry.boot_id.is_some() && entry.command.is_some()) || entry.attempt.is_some()
         );
     }
-    let starts = |fact: &Fact| matches!(fact, Fact::Reboot { event: EntryEvent::Started { .. }, .. });
+    let starts = |fact: &Fact| {
+        matches!(fact, Fact::Queue(QueueFact::Reboot { event: EntryEvent::Started { .. }, .. }))
+    };
     if step.record.facts.iter().any(starts) {
         assert!(queue.under_way().count() <= after.settings.reboot.max_concurrent as usize);
         assert!(!(step.before.reboot_queue.disabled && queue.disabled));
@@ -219,11 +222,9 @@ fn nodes_are_covered_by_slots(after: &State) {
 /// A slot that a lock server may hold for a host is removed only once the server has confirmed its release.
 fn external_slots_are_released(step: &Step<'_>, after: &State) {
     for (host, slot) in step.before.slots.iter().filter(|(_, slot)| slot.provider == LockProvider::External) {
-        let released = step
-            .record
-            .facts
-            .iter()
-            .any(|fact| matches!(fact, Fact::SlotReleased { host: released, .. } if released == host));
+        let released = step.record.facts.iter().any(
+            |fact| matches!(fact, Fact::Slot(SlotFact::Released { host: released, .. }) if released == host),
+        );
         let kept = after
             .slots
             .get(host)
@@ -237,11 +238,9 @@ fn external_slots_are_released(step: &Step<'_>, after: &State) {
 
 /// Hosts that take part in a run were enrolled when it started; a host withdrawn since then has begun, or never begins.
 fn only_enrolled_hosts_begin(step: &Step<'_>, after: &State) {
-    let started = step
-        .record
-        .facts
-        .iter()
-        .filter_map(|fact| if let Fact::RunStarted { hosts, .. } = fact { Some(hosts) } else { None });
+    let started = step.record.facts.iter().filter_map(|fact| {
+        if let Fact::Run(RunFact::Started { hosts, .. }) = fact { Some(hosts) } else { None }
+    });
     for entry in started.flatten() {
         let enrolled = step.before.enrolled(&entry.host);
         match &entry.skipped {
@@ -268,8 +267,8 @@ fn runs_end(step: &Step<'_>, after: &State) {
         assert!(run.ended.is_none() && !run.is_finished());
         assert!(step.record.at < run.not_after || !step.view.may_time_out());
         let is_grant = |fact: &Fact| {
-            matches!(fact, Fact::SlotRequested { owner, .. } if owner.is_run(&run.id))
-                || matches!(fact, Fact::Host { event: HostEvent::SlotGranted { .. }, .. })
+            matches!(fact, Fact::Slot(SlotFact::Requested { owner, .. }) if owner.is_run(&run.id))
+                || matches!(fact, Fact::Run(RunFact::Host { event: HostEvent::SlotGranted { .. }, .. }))
         };
         assert!(step.record.at < run.not_after || !step.record.facts.iter().any(is_grant));
     } else {
@@ -296,16 +295,18 @@ impl LastTurns {
     pub(crate) fn follow(&mut self, step: &Step<'_>) {
         let mut state = step.before.clone();
         for fact in &step.record.facts {
-            if let Fact::Host { host, event: HostEvent::SlotGranted { provider, .. }, .. } = fact {
+            if let Fact::Run(RunFact::Host { host, event: HostEvent::SlotGranted { provider, .. }, .. }) =
+                fact
+            {
                 if *provider == LockProvider::Embedded {
                     Turn { turns: self, state: &state, view: step.view, now: step.record.at }.check(host);
                 }
                 self.last.insert(host.clone(), self.runs);
                 self.in_run.insert(host.clone(), self.runs);
-            } else if let Fact::RunStarted { .. } = fact {
+            } else if let Fact::Run(RunFact::Started { .. }) = fact {
                 self.runs += 1;
                 self.in_run = self.last.clone();
-            } else if let Fact::HostRemoved { host, .. } = fact {
+            } else if let Fact::Enrolment(EnrolmentFact::HostRemoved { host, .. }) = fact {
                 self.last.remove(host);
             }
             state.apply(step.record.at, fact).unwrap();

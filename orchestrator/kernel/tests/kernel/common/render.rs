@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use os_upgrade_console::describe;
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::reboot_queue::Entry;
 use os_upgrade_kernel::{
     Answer, CommandJob, CommandOrder, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order, Purge,
@@ -41,7 +42,7 @@ fn nested(value: &Value) -> String {
 
 /// A fact; for an event of a host the line begins with run and host.
 pub(crate) fn fact(fact: &Fact) -> String {
-    if let Fact::Host { run, host, event } = fact {
+    if let Fact::Run(RunFact::Host { run, host, event }) = fact {
         format!("{run} {host}: {}", compact(&serde_json::to_value(event).unwrap()))
     } else {
         let mut fact = serde_json::to_value(fact).unwrap();

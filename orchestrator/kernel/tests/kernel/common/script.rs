@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use os_upgrade_calendar::Duration;
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,
@@ -95,7 +96,7 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
             let blocked = site.start_timer.blocked().cloned();
             let has_missed = site.start_timer.has_missed(&site.state, &site.view, site.now);
             let outputs = site.input(Input::Missed { blocked });
-            let is_missed = |fact: &Fact| matches!(fact, Fact::RunMissed(_));
+            let is_missed = |fact: &Fact| matches!(fact, Fact::Run(RunFact::Missed(_)));
             assert_eq!(has_missed, outputs.facts.iter().any(is_missed));
             render_outputs(&outputs)
         }

@@ -1,6 +1,7 @@
 //! Operators' reasons for starts and cancels.
 
 use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::{Fact, State, StopCause, Trigger};
 
 use super::words::{check_values, check_words};
@@ -12,17 +13,17 @@ pub(super) fn cancelled(reason: Option<&str>) -> StopCause {
 }
 
 fn started(reason: Option<&str>) -> Fact {
-    Fact::RunStarted {
+    Fact::Run(RunFact::Started {
         run: run("r1"),
         trigger: Trigger::Operator { actor: "admin".to_owned(), reason: reason.map(ToOwned::to_owned) },
         not_after: start(),
         rollout: Rollout::default(),
         hosts: Vec::new(),
-    }
+    })
 }
 
 fn stopping(reason: Option<&str>) -> Fact {
-    Fact::RunStopping { run: run("r1"), cause: cancelled(reason) }
+    Fact::Run(RunFact::Stopping { run: run("r1"), cause: cancelled(reason) })
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Parts of a snapshot, and one that has them all.
 
 use os_upgrade_calendar::Watermark;
-use os_upgrade_kernel::fact::IgnoreCause;
+use os_upgrade_kernel::fact::{ControlFact, EnrolmentFact, IgnoreCause, RunFact};
 use os_upgrade_kernel::reason::ReleaseRefusal;
 use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
 use os_upgrade_kernel::{
@@ -74,7 +74,7 @@ fn parts() {
 
 fn ignored() -> Fact {
     let why = IgnoreCause::NothingOutstanding;
-    Fact::Ignored { sequence: 3, host: Some(host("h1")), reply: None, why }
+    Fact::Control(ControlFact::Ignored { sequence: 3, host: Some(host("h1")), reply: None, why })
 }
 
 /// A new field of the state does not compile here, and fails if its words are not in the list.
@@ -112,7 +112,7 @@ fn state_with_every_field() {
     }))
     .unwrap();
     let (host, actor, reason) = (host("h1"), "eve".to_owned(), "scrapped".to_owned());
-    let removed = Fact::HostRemoved { host, actor, reason, announced: 7 };
+    let removed = Fact::Enrolment(EnrolmentFact::HostRemoved { host, actor, reason, announced: 7 });
     let missed = MissedRun {
         start: start(),
         latest: start(),
@@ -120,7 +120,7 @@ fn state_with_every_field() {
         reason: MissedReason::NoLeader,
         unrecorded: 0,
     };
-    for fact in [ignored(), removed, Fact::RunMissed(missed)] {
+    for fact in [ignored(), removed, Fact::Run(RunFact::Missed(missed))] {
         state.apply(start(), &fact).unwrap();
     }
     let written = serde_json::to_value(&state).unwrap();

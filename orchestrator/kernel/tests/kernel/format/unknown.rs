@@ -1,12 +1,13 @@
 //! What a newer program has written.
 
+use os_upgrade_kernel::fact::ControlFact;
 use os_upgrade_kernel::format::{ReadError, read};
 use os_upgrade_kernel::{Fact, Record};
 
 /// Fields and kinds that a newer program writes are not left out: what they say would be lost.
 #[test]
 fn unknown_fields_are_refused() {
-    let fact = Fact::FencePassed { sequence: 7 };
+    let fact = Fact::Control(ControlFact::FencePassed { sequence: 7 });
     for json in [
         r#"{"type":"fence-passed","sequence":7}"#,
         r#"{"sequence":7,"type":"fence-passed"}"#,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::fact::{ConfigFact, LockFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::slot::{HostDenied, ReleaseCause};
@@ -206,20 +207,20 @@ impl Specification {
         just_released: Option<HostName>,
     ) -> Result<(), Violation> {
         match fact {
-            Fact::SettingsAdopted { settings } => self.configure(settings),
-            Fact::LockGranted { group, id, .. } => {
+            Fact::Config(ConfigFact::SettingsAdopted { settings }) => self.configure(settings),
+            Fact::Lock(LockFact::Granted { group, id, .. }) => {
                 let held = self.group(group)?.holders.contains_key(id.as_str());
                 self.acquire(group, id.as_str())?.client = true;
                 self.group(group)?.granted(id.as_str(), held, at);
             }
-            Fact::LockAwaited { group, id, .. } => {
+            Fact::Lock(LockFact::Awaited { group, id, .. }) => {
                 let group = self.group(group)?;
                 if group.admits(id.as_str()) {
                     return Err(impossible(format!("{id} is refused although a slot is free: {group:?}")));
                 }
                 group.refused(id.as_str(), at);
             }
-            Fact::LockWaitEnded { group, id, .. } => {
+            Fact::Lock(LockFact::WaitEnded { group, id, .. }) => {
                 let group = self.group(group)?;
                 if group.holders.get(id.as_str()).is_some_and(|holder| holder.client) {
                     return Err(impossible(format!("{id} only waited, and holds a slot: {group:?}")));
@@ -228,16 +229,16 @@ impl Specification {
                     return Err(impossible(format!("{id} did not wait: {group:?}")));
                 }
             }
-            Fact::LockReleased { group, id, .. } => {
+            Fact::Lock(LockFact::Released { group, id, .. }) => {
                 let group = self.group(group)?;
                 group.give_back(id.as_str(), |holder| holder.client = false);
                 group.waiters.remove(id.as_str());
             }
-            Fact::HoldPlaced { group, id, actor, reason } => {
+            Fact::Lock(LockFact::HoldPlaced { group, id, actor, reason }) => {
                 self.acquire(group, id.as_str())?.hold = Some((actor.clone(), reason.clone()));
                 self.group(group)?.waiters.remove(id.as_str());
             }
-            Fact::HolderReleased { group, id, .. } => {
+            Fact::Lock(LockFact::HolderReleased { group, id, .. }) => {
                 let by_operator = just_released.is_some_and(|host| host.as_str() == id.as_str());
                 let group = self.group(group)?;
                 let waits = group.waiters.remove(id.as_str()).is_some();
@@ -249,15 +250,17 @@ impl Specification {
                     holder.hold = None;
                 });
             }
-            Fact::RunStarted { not_after, .. } => {
+            Fact::Run(RunFact::Started { not_after, .. }) => {
                 self.not_after = *not_after;
                 self.forget_run();
             }
-            Fact::RunEnded { .. } => self.forget_run(),
-            Fact::Host { host, event, .. } => self.host(at, host, event)?,
-            Fact::RebootsQueued { hosts, .. } => self.queued.extend(hosts.iter().map(|_| at)),
-            Fact::Reboot { index, host, event } => self.entry(at, *index, host, event)?,
-            Fact::SlotReleased { host, why } => {
+            Fact::Run(RunFact::Ended { .. }) => self.forget_run(),
+            Fact::Run(RunFact::Host { host, event, .. }) => self.host(at, host, event)?,
+            Fact::Queue(QueueFact::RebootsQueued { hosts, .. }) => {
+                self.queued.extend(hosts.iter().map(|_| at))
+            }
+            Fact::Queue(QueueFact::Reboot { index, host, event }) => self.entry(at, *index, host, event)?,
+            Fact::Slot(SlotFact::Released { host, why }) => {
                 if let Some(group) = self.slots.remove(host) {
                     self.group(&group)?.give_back(host.as_str(), |holder| holder.run = false);
                 }

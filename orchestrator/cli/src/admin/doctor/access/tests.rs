@@ -228,12 +228,12 @@ fn wrong_strongbox_key_is_a_problem() {
     let other = Key::random().unwrap();
     let secret = os_upgrade_kernel::SecretName::new("lock-server").unwrap();
     let facts = [
-        os_upgrade_kernel::Fact::StrongboxKeySet { check: other.check() },
-        os_upgrade_kernel::Fact::SecretStored {
+        os_upgrade_kernel::Fact::Secret(os_upgrade_kernel::fact::SecretFact::KeySet { check: other.check() }),
+        os_upgrade_kernel::Fact::Secret(os_upgrade_kernel::fact::SecretFact::Stored {
             sealed: other.seal(&secret, "user:password").unwrap(),
             name: secret,
             actor: "eve".to_owned(),
-        },
+        }),
     ];
     for fact in facts {
         state.apply(now(), &fact).unwrap();
