@@ -5,7 +5,7 @@ use os_upgrade_protocol::{Command, CommandId, HostName};
 
 use crate::job::{self, Job};
 use crate::owner::Owner;
-use crate::run::{Issued, RunHost};
+use crate::run::Issued;
 use crate::state::State;
 
 /// Something to do outside the kernel. Repeating it does no harm; equal values are the same effect.
@@ -115,15 +115,12 @@ fn orders_of_entries(state: &State) -> impl Iterator<Item = Order> + '_ {
 
 /// Whether the command still has to be sent.
 pub fn is_wanted(state: &State, id: &CommandId) -> bool {
-    if !state.cordon_allows(&id.host, id.action) {
-        return false;
-    }
-    if let Some((_, entry)) = state.reboot_queue.of_owner(&Owner::from(&id.run)) {
-        return entry.unsent().is_some_and(|command| command.attempt == id.attempt);
-    }
-    let run = state.run.as_ref().filter(|run| run.id == id.run);
-    run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
-        && !state.has_unanswered_reboot(&id.host)
+    let owner = Owner::from(&id.run);
+    let unsent = state.step(&owner, &id.host).and_then(|step| step.unsent());
+    let is_free = owner.run().is_none() || !state.has_unanswered_reboot(&id.host);
+    unsent.is_some_and(|command| (command.action, command.attempt) == (id.action, id.attempt))
+        && is_free
+        && state.cordon_allows(&id.host, id.action)
 }
 
 fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {

@@ -15,6 +15,7 @@ pub use crate::config::ConfigFact;
 pub use crate::control::{ControlFact, IgnoreCause};
 pub use crate::enrolment::EnrolmentFact;
 pub use crate::node::NodeFact;
+use crate::reboot_queue::EntryEvent;
 pub use crate::reboot_queue::QueueFact;
 pub use crate::restoration::RestorationFact;
 use crate::run::HostEvent;
@@ -107,6 +108,11 @@ impl Fact {
     /// The fact that `event` happened to `host` in `run`.
     pub fn of_host(run: &RunId, host: &HostName, event: HostEvent) -> Self {
         RunFact::Host { run: run.clone(), host: host.clone(), event }.into()
+    }
+
+    /// The fact that `event` happened to the entry at `index` of the reboot queue, which is for `host`.
+    pub fn of_entry(index: u64, host: &HostName, event: EntryEvent) -> Self {
+        QueueFact::Reboot { index, host: host.clone(), event }.into()
     }
 }
 

@@ -50,6 +50,7 @@ pub mod secrets;
 pub mod slot;
 pub mod start;
 pub mod state;
+mod step;
 mod system_job;
 mod view;
 mod why;

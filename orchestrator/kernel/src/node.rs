@@ -1,5 +1,6 @@
 //! The Kubernetes nodes of hosts: cordoned and drained for a slot, and uncordoned before it is released.
 
+mod api_servers;
 mod backing_off;
 mod fact;
 mod fence;
@@ -12,6 +13,7 @@ mod state;
 mod steps;
 mod wait;
 
+pub(crate) use self::api_servers::{ApiServerRule, api_server_rule};
 pub use self::fact::NodeFact;
 pub use self::fence::NodeFence;
 pub use self::job::{NodeJob, NodeOrder, NodeOutcome};

@@ -5,13 +5,14 @@ use os_upgrade_protocol::limits::bounded;
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 
 use super::sent_command::{InReplyTo, SentCommand};
-use crate::fact::{ControlFact, Fact, IgnoreCause, QueueFact, RunFact};
+use crate::fact::{ControlFact, Fact, IgnoreCause, RunFact};
 use crate::owner::Owner;
 use crate::reason::Reason;
-use crate::reboot_queue::{EntryEvent, host_is_back};
+use crate::reboot_queue::{Entry, EntryEvent};
 use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost};
 use crate::slot::{ReleaseCause, Slot};
 use crate::state::State;
+use crate::step::StepEvent;
 
 /// A message of the control stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,30 +144,18 @@ fn is_held_for_silent(state: &State, host: &HostName, sequence: u64) -> bool {
 
 fn command_seen(state: &State, sequence: u64, host: &HostName, id: Option<&CommandId>) -> Vec<Fact> {
     let known = id.filter(|id| id.host == *host);
-    let sent =
-        known.and_then(|id| sent_in_run(state, sequence, id).or_else(|| sent_for_entry(state, sequence, id)));
+    let sent = known.and_then(|id| sent(state, sequence, id));
     let late = || known.and_then(|id| sent_too_late(state, sequence, id));
     let foreign = || ignored(sequence, Some(host), None, IgnoreCause::ForeignCommand);
     vec![sent.or_else(late).unwrap_or_else(foreign)]
 }
 
-/// The fact for a command that the active run is waiting to see.
-fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
-    let run = state.run.as_ref().filter(|run| run.id == id.run)?;
-    let command = run.host(&id.host).filter(|host| host.is_unsent())?.command?;
-    let expected = command.action == id.action && command.attempt == id.attempt;
-    let event = HostEvent::CommandSent { action: id.action, attempt: id.attempt, sequence };
-    expected.then(|| Fact::of_host(&run.id, &id.host, event))
-}
-
-/// The fact for a command that an entry of the reboot queue is waiting to see.
-fn sent_for_entry(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
-    let (index, entry) =
-        state.reboot_queue.of_owner(&Owner::from(&id.run)).filter(|(_, entry)| entry.host == id.host)?;
-    let command = entry.unsent()?;
-    let event = EntryEvent::CommandSent { attempt: id.attempt, sequence };
-    let expected = (command.action, command.attempt) == (id.action, id.attempt);
-    expected.then(|| Fact::Queue(QueueFact::Reboot { index, host: id.host.clone(), event }))
+/// The fact for a command that its run or entry is waiting to see.
+fn sent(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
+    let step = state.step(&Owner::from(&id.run), &id.host)?;
+    let (action, attempt) = (id.action, id.attempt);
+    let is_it = |command: &Issued| (command.action, command.attempt) == (action, attempt);
+    step.unsent().filter(is_it).map(|_| step.fact(StepEvent::Sent { action, attempt, sequence }))
 }
 
 /// The fact for a command of ours that appears after its host's part in the run has ended.
@@ -220,7 +209,7 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
         && let Some(Issued { action, sequence: Some(sequence), .. }) = entry.unanswered()
         && seen.answers(Some(&entry.owner(index).id()), SentCommand { action, sequence })
     {
-        return reboot_answered(state, index, seen);
+        return reboot_answered(state, index, entry, seen);
     }
     let mut facts = late_done(state, seen);
     let why = if was_answered(state, seen) {
@@ -246,11 +235,8 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
             Outcome::Error(_) | Outcome::RebootRequired,
         ) => failed(),
         (HostStatus::Upgrading | HostStatus::Rebooting, Outcome::Done) => {
-            let is_cordoned = state.nodes.contains_key(seen.host);
-            let mut facts =
-                vec![event(if is_cordoned { HostEvent::Recovering } else { HostEvent::Upgraded })];
-            facts.extend(state.release_slot(seen.host, ReleaseCause::Upgraded));
-            facts
+            let owner = Owner::Run(run.id.clone());
+            state.host_is_back(&owner, seen.host, false, ReleaseCause::Upgraded)
         }
         (HostStatus::Upgrading, Outcome::RebootRequired) => vec![event(HostEvent::RebootRequired)],
         (HostStatus::Upgrading, Outcome::Error(_))
@@ -273,12 +259,11 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
 
 /// The reply answers the `reboot` of the entry at `index`. After an error the host may have rebooted or not: its slot stays held,
 /// and a person looks.
-fn reboot_answered(state: &State, index: u64, seen: &SeenReply<'_>) -> Vec<Fact> {
-    let event = |event| Fact::Queue(QueueFact::Reboot { index, host: seen.host.clone(), event });
+fn reboot_answered(state: &State, index: u64, entry: &Entry, seen: &SeenReply<'_>) -> Vec<Fact> {
     match &seen.reply.result {
-        Outcome::Done => host_is_back(state, index, seen.host, false, ReleaseCause::Rebooted),
+        Outcome::Done => state.host_is_back(&entry.owner(index), seen.host, false, ReleaseCause::Rebooted),
         Outcome::RebootRequired | Outcome::Error(_) => {
-            vec![event(EntryEvent::Failed { reason: reason(seen.reply) })]
+            vec![Fact::of_entry(index, seen.host, EntryEvent::Failed { reason: reason(seen.reply) })]
         }
     }
 }
@@ -307,18 +292,17 @@ fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
 
 /// `done` to the very command for which a slot is held releases it, however late. No other reply does.
 fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
-    let in_run = state.run.as_ref().is_some_and(|run| run.under_way().contains(seen.host));
-    let entry = state.entry_under_way(seen.host);
-    let is_at_work = in_run || entry.is_some_and(|(_, entry)| !entry.has_failed());
+    let step = state.step_of(seen.host).filter(|step| step.stage.is_under_way());
     let slot = state.slots.get(seen.host);
     let is_for = |slot: &Slot| {
         slot.command.is_some_and(|command| seen.answers(run_of(state, seen.host, slot, command), command))
     };
+    let is_at_work = step.as_ref().is_some_and(|step| !step.has_failed);
     if is_at_work || seen.reply.result != Outcome::Done || !slot.is_some_and(is_for) {
         return Vec::new();
     }
-    match entry {
-        Some((index, _)) => host_is_back(state, index, seen.host, false, ReleaseCause::LateDone),
+    match step {
+        Some(step) => state.host_is_back(&step.owner, seen.host, false, ReleaseCause::LateDone),
         None => state.release_slot(seen.host, ReleaseCause::LateDone).into_iter().collect(),
     }
 }

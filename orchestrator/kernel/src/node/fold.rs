@@ -6,6 +6,7 @@ use os_upgrade_protocol::HostName;
 use super::fact::NodeFact;
 use super::state::{Node, NodeStage, NodeStep};
 use crate::state::{ApplyError, State};
+use crate::step::Stage;
 
 impl State {
     /// Folds what happened to the node of a host.
@@ -38,7 +39,7 @@ impl State {
         self.restored = at.timestamp();
         let hosts: Vec<HostName> = self.nodes.keys().cloned().collect();
         for host in hosts {
-            let is_draining = self.drained_for(&host).is_some();
+            let is_draining = self.step_at(&host, Stage::Drain).is_some();
             let Some(node) = self.nodes.get_mut(&host) else { continue };
             node.fence = None;
             match node.stage {

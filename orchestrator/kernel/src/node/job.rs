@@ -8,14 +8,15 @@ use os_upgrade_protocol::{GroupName, HostName};
 use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
 use super::wait::{FOREIGN_MARK, NodeWait, Pods, Volumes};
-use crate::fact::{Fact, NodeFact, QueueFact};
+use crate::fact::{Fact, NodeFact};
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
 use crate::reason::Reason;
-use crate::reboot_queue::{EntryEvent, EntryStatus, Rebooter};
-use crate::run::{HostEvent, HostStatus};
+use crate::reboot_queue::Rebooter;
+use crate::run::HostEvent;
 use crate::slot::{ReleaseCause, release};
 use crate::state::State;
+use crate::step::{Stage, Step, StepEvent};
 use crate::system_job::{Subject, SystemJob};
 use crate::view::View;
 
@@ -226,14 +227,18 @@ fn order(state: &State, host: &HostName, node: &Node, fence: NodeFence) -> Optio
     let is_ours = node.fence == Some(fence) && !node.was_unschedulable;
     let hold = || (node.fence != Some(fence)).then_some(NodeOrder::Hold);
     match &node.stage {
-        NodeStage::Checking | NodeStage::Evicting => match state.drained_for(host) {
-            Some(owner) if node.stage == NodeStage::Checking => Some(NodeOrder::Check { owner, is_cordoned }),
-            Some(owner) => Some(NodeOrder::Evict { owner, is_cordoned, is_ours: is_ours && !is_cordoned }),
+        NodeStage::Checking | NodeStage::Evicting => match state.step_at(host, Stage::Drain) {
+            Some(Step { owner, .. }) if node.stage == NodeStage::Checking => {
+                Some(NodeOrder::Check { owner, is_cordoned })
+            }
+            Some(Step { owner, .. }) => {
+                Some(NodeOrder::Evict { owner, is_cordoned, is_ours: is_ours && !is_cordoned })
+            }
             None => hold(),
         },
         // Before a command goes out under a new leader, and before each reboot, the node is looked at once more.
-        NodeStage::Rechecking | NodeStage::Drained => match state.sent_next_for(host) {
-            Some(owner) if node.stage == NodeStage::Rechecking || node.fence != Some(fence) => {
+        NodeStage::Rechecking | NodeStage::Drained => match state.told_next(host) {
+            Some(Step { owner, .. }) if node.stage == NodeStage::Rechecking || node.fence != Some(fence) => {
                 Some(NodeOrder::Evict { owner, is_cordoned: false, is_ours })
             }
             Some(_) | None => hold(),
@@ -327,26 +332,10 @@ impl Answered<'_> {
     fn drained(&self, boot_id: Option<&str>) -> Vec<Fact> {
         let (state, host) = (self.state, &self.job.host);
         let drained = self.fact(NodeStep::Drained { boot_id: boot_id.map(ToOwned::to_owned) });
-        if let Some(run) = &state.run
-            && run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Draining)
-        {
-            return vec![drained, Fact::of_host(&run.id, host, HostEvent::Drained)];
-        }
-        if let Some((index, entry)) = state.entry_of_slot(host)
-            && entry.status == EntryStatus::Draining
-        {
-            // Until it is known which boot it is to leave, the node is looked at again and again.
-            let Ok(rebooter) = Rebooter::of_entry(state, self.view, entry) else { return Vec::new() };
-            // What was seen of it is older than a boot that the drain has found, and that one would be taken for the next.
-            if let Rebooter::Command { boot_id: seen, .. } = rebooter
-                && let Some((seen, drained_in)) = seen.or(entry.boot_id.as_deref()).zip(boot_id)
-                && drained_in != seen
-            {
-                return Vec::new();
-            }
-            // A boot that was left for an earlier entry is not left once more.
-            let event = rebooter.begins(boot_id.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id)));
-            return vec![drained, Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event })];
+        match state.step_at(host, Stage::Drain).map(|step| step.owner) {
+            Some(Owner::Run(run)) => return vec![drained, Fact::of_host(&run, host, HostEvent::Drained)],
+            Some(Owner::Entry { index, .. }) => return self.drained_to_reboot(index, boot_id, drained),
+            None => {}
         }
         // It was looked at for another leader, and nothing has changed.
         let is_known = self.node.stage == NodeStage::Drained
@@ -355,23 +344,31 @@ impl Answered<'_> {
         if is_known { Vec::new() } else { vec![drained] }
     }
 
+    /// The node is drained for the entry at `index`: its host is told to reboot.
+    fn drained_to_reboot(&self, index: u64, boot_id: Option<&str>, drained: Fact) -> Vec<Fact> {
+        let (state, host) = (self.state, &self.job.host);
+        // Until it is known which boot it is to leave, the node is looked at again and again.
+        let Some(entry) = state.reboot_queue.entries.get(&index) else { return Vec::new() };
+        let Ok(rebooter) = Rebooter::of_entry(state, self.view, entry) else { return Vec::new() };
+        // What was seen of it is older than a boot that the drain has found, and that one would be taken for the next.
+        if let Rebooter::Command { boot_id: seen, .. } = rebooter
+            && let Some((seen, drained_in)) = seen.or(entry.boot_id.as_deref()).zip(boot_id)
+            && drained_in != seen
+        {
+            return Vec::new();
+        }
+        // A boot that was left for an earlier entry is not left once more.
+        let event = rebooter.begins(boot_id.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id)));
+        vec![drained, Fact::of_entry(index, host, event)]
+    }
+
     /// The node is as it was before, so that what waited for it goes on.
     fn uncordoned(&self) -> Vec<Fact> {
         let (state, host) = (self.state, &self.job.host);
         let NodeStage::Uncordoning { release: why, reason } = &self.node.stage else { return Vec::new() };
         let mut facts = vec![self.fact(NodeStep::Uncordoned)];
-        if let Some(run) = &state.run
-            && run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Recovering)
-        {
-            facts.push(Fact::of_host(&run.id, host, HostEvent::Upgraded));
-        } else if let Some((index, entry)) = state.entry_of_slot(host)
-            && entry.has_booted()
-        {
-            facts.push(Fact::Queue(QueueFact::Reboot {
-                index,
-                host: host.clone(),
-                event: EntryEvent::Rebooted,
-            }));
+        if let Some(step) = state.step_at(host, Stage::Recover) {
+            facts.push(step.fact(StepEvent::Done));
         } else if let Some(reason) = reason {
             facts.extend(state.backed_off(host, reason, self.now));
         }

@@ -4,13 +4,11 @@ use imbl::OrdSet;
 use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{Action, HostName};
 
+use super::api_servers::{ApiServerRule, api_server_rule};
 use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
 use crate::fact::{Fact, NodeFact};
-use crate::owner::Owner;
 use crate::reason::Reason;
-use crate::reboot_queue::EntryStatus;
-use crate::run::{HostStatus, Run};
 use crate::slot::ReleaseCause;
 use crate::state::State;
 use crate::view::{SeenMark, SeenNode, View};
@@ -33,27 +31,6 @@ impl State {
     pub(crate) fn node_fence(&self) -> Option<NodeFence> {
         let fence = self.fence.as_ref().filter(|fence| fence.passed)?;
         Some(NodeFence { restored: self.restored, sequence: fence.sequence })
-    }
-
-    /// The run, or the entry of the reboot queue, for which the node of `host` is being drained.
-    pub(crate) fn drained_for(&self, host: &HostName) -> Option<Owner> {
-        let is_draining =
-            |run: &&Run| run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Draining);
-        let of_run = self.run.as_ref().filter(is_draining).map(|run| Owner::Run(run.id.clone()));
-        let entry = self.entry_of_slot(host).filter(|(_, entry)| entry.status == EntryStatus::Draining);
-        of_run.or_else(|| entry.map(|(index, entry)| entry.owner(index)))
-    }
-
-    /// The run, or the entry of the reboot queue, whose command to upgrade or reboot `host` has not been sent yet.
-    pub(crate) fn sent_next_for(&self, host: &HostName) -> Option<Owner> {
-        let run = self.run.as_ref().filter(|run| {
-            let command =
-                run.host(host).filter(|in_run| in_run.is_unsent()).and_then(|in_run| in_run.command);
-            command.is_some_and(|command| command.action != Action::Prepare)
-        });
-        let entry = self.entry_under_way(host).filter(|(_, entry)| entry.is_unsent());
-        let run = run.map(|run| Owner::Run(run.id.clone()));
-        run.or_else(|| entry.map(|(index, entry)| entry.owner(index)))
     }
 
     /// Whether the cordon of `host` allows its next command: its node is drained, and marked by this leader.
@@ -97,13 +74,11 @@ impl State {
         }
         let Some(nodes) = &view.nodes else { return Some(Reason::ClusterUnseen) };
         let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
-        let mut others = self.nodes_under_way();
-        others.remove(host);
-        if let Some(server) = others.iter().find(|other| is_server(other)) {
-            return Some(Reason::ApiServerUnderWay { host: server.clone() });
-        }
-        let other = others.get_min().filter(|_| is_server(host))?;
-        Some(Reason::ApiServerWaits { host: other.clone() })
+        let others = self.nodes_under_way().without(host);
+        Some(match api_server_rule(is_server, &others, Some(host))? {
+            ApiServerRule::UnderWay(server) => Reason::ApiServerUnderWay { host: server.clone() },
+            ApiServerRule::Waits(other) => Reason::ApiServerWaits { host: other.clone() },
+        })
     }
 
     /// The fact that uncordons the node of a host that failed, if the settings say so and it is not under way.

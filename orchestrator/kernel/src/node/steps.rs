@@ -8,6 +8,7 @@ use super::state::{Node, NodeStage};
 use crate::fact::{Fact, non_empty};
 use crate::reason::Reason;
 use crate::state::State;
+use crate::step::Stage;
 use crate::view::{SeenNode, View};
 
 /// Gives up drains that have taken too long.
@@ -15,7 +16,10 @@ pub(crate) fn time_out_drains(state: &State, view: &View, now: DateTime<Utc>) ->
     let after = state.drain_timeout();
     let is_late =
         |node: &Node| view.clock.is_trusted() && view.clock.has_passed(after.to_delta(), node.since, now);
-    let late = state.nodes.iter().filter(|(host, node)| is_late(node) && state.drained_for(host).is_some());
+    let late = state
+        .nodes
+        .iter()
+        .filter(|(host, node)| is_late(node) && state.step_at(host, Stage::Drain).is_some());
     let given_up = late.filter_map(|(host, node)| {
         let reason = Reason::DrainTimedOut { after, waits: node.waits.clone() };
         state.back_off(host, reason, now)

@@ -3,7 +3,7 @@
 use os_upgrade_protocol::HostName;
 
 use super::entry::{Entry, EntryEvent, EntryStatus};
-use crate::fact::{Fact, QueueFact};
+use crate::fact::Fact;
 use crate::state::State;
 
 /// Who queues hosts that need a reboot.
@@ -13,8 +13,7 @@ pub(crate) fn cancel(index: u64, entry: &Entry, actor: &str, reason: Option<&str
     let is_new = entry.status != EntryStatus::Cancelled && !entry.cancel_requested;
     is_new.then(|| {
         let (actor, reason) = (actor.to_owned(), reason.map(ToOwned::to_owned));
-        let event = EntryEvent::Cancelled { actor, reason };
-        Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event })
+        Fact::of_entry(index, &entry.host, EntryEvent::Cancelled { actor, reason })
     })
 }
 

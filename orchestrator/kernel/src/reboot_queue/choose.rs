@@ -11,6 +11,7 @@ use super::entry::{Entry, EntryStatus};
 use super::settings::RebootSettings;
 use super::state::RebootQueue;
 use crate::clock::ClockDoubt;
+use crate::node::{ApiServerRule, api_server_rule};
 use crate::owner::Owner;
 use crate::slot::HostDenied;
 
@@ -153,7 +154,8 @@ impl RebootQueue {
             return Err(QueueBlocker::Disabled);
         }
         let under_way = self.hosts_under_way(nodes);
-        if let Some(server) = under_way.iter().find(|host| nodes.api_servers.contains(*host)) {
+        let is_server = |host: &HostName| nodes.api_servers.contains(host);
+        if let Some(ApiServerRule::UnderWay(server)) = api_server_rule(is_server, &under_way, None) {
             return Err(QueueBlocker::ApiServerUnderWay(server.clone()));
         }
         let count = self.under_way().count();
@@ -172,10 +174,10 @@ impl RebootQueue {
                 QueueBlocker::Unreachable { count, max, first }
             })?
         };
-        if nodes.api_servers.contains(&entry.host) && !under_way.is_empty() {
-            return Err(QueueBlocker::ApiServerWaits(entry.host.clone()));
+        match api_server_rule(is_server, &under_way, Some(&entry.host)) {
+            Some(_) => Err(QueueBlocker::ApiServerWaits(entry.host.clone())),
+            None => Ok(index),
         }
-        Ok(index)
     }
 
     /// The first entry that may start as far as it itself is concerned.

@@ -10,6 +10,7 @@ use crate::left_out::is_default;
 use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::run::Issued;
+use crate::step::{Move, Stage};
 
 /// The status of an entry, with the words of CKE's reboot queue.
 #[derive(
@@ -235,6 +236,17 @@ impl Entry {
         Owner::Entry { index, added_at: self.added_at.timestamp() }
     }
 
+    /// How far its step is. One that has failed stays where it is until somebody looks.
+    pub(crate) fn stage(&self) -> Stage {
+        match self.status {
+            EntryStatus::Queued => Stage::Slot,
+            EntryStatus::Draining => Stage::Drain,
+            EntryStatus::Rebooting if self.has_booted() => Stage::Recover,
+            EntryStatus::Rebooting => Stage::Boot,
+            EntryStatus::Cancelled => Stage::Ended,
+        }
+    }
+
     /// Whether it waits for the end of its backoff at `now`.
     pub fn is_backed_off(&self, now: DateTime<Utc>) -> bool {
         self.backoff_expire.is_some_and(|expire| now < expire)
@@ -315,32 +327,61 @@ impl Entry {
         Ok(Self { attempt: Some(attempt.to(stage, at)), reason, ..self.clone() })
     }
 
-    /// The entry after `event`; `None` if that ends it.
+    /// What `event` does to its step; `None` if it is the entry's own.
+    const fn moved_by(&self, event: &EntryEvent) -> Option<Move> {
+        Some(match event {
+            EntryEvent::Waiting { .. } => Move::Waits,
+            // Where nothing is drained, its host is told to reboot at once.
+            EntryEvent::Started { .. } => Move::Granted { drain: true },
+            EntryEvent::BackedOff { .. } => Move::BacksOff,
+            EntryEvent::RebootBegan { .. } => Move::Drained(Action::Reboot),
+            EntryEvent::AttemptDue { .. } if self.attempt.is_none() => Move::Drained(Action::Reboot),
+            EntryEvent::CommandSent { .. } => Move::Sent(Action::Reboot),
+            EntryEvent::Booted { .. } => Move::Returns,
+            EntryEvent::Rebooted => Move::Done,
+            EntryEvent::AttemptDue { .. }
+            | EntryEvent::AttemptBegan
+            | EntryEvent::AttemptSucceeded
+            | EntryEvent::AttemptUnknown { .. }
+            | EntryEvent::Failed { .. }
+            | EntryEvent::Cancelled { .. }
+            | EntryEvent::NotRebooted
+            | EntryEvent::Removed
+            | EntryEvent::GivenUp { .. } => return None,
+        })
+    }
+
+    /// The entry after `event`; `None` if that ends it. Which moves of its step are legal is in [`Stage::after`].
     pub(super) fn after(
         &self,
         event: &EntryEvent,
         at: DateTime<Utc>,
     ) -> Result<Option<Self>, IllegalEntryEvent> {
         use EntryStatus as S;
+        let illegal = || IllegalEntryEvent { from: self.status, event: event.name() };
+        if let Some(by) = self.moved_by(event) {
+            self.stage().after(by).ok_or_else(illegal)?;
+        }
         let to = |status| Self { status, last_transition: at, reason: None, ..self.clone() };
         let next = match (self.status, event) {
-            (S::Queued, EntryEvent::Waiting { reason }) => {
-                Self { reason: Some(reason.clone()), ..self.clone() }
-            }
-            (S::Queued, EntryEvent::Started { .. }) => Self { backoff_expire: None, ..to(S::Draining) },
-            (S::Draining, EntryEvent::BackedOff { until, reason }) => Self {
+            (_, EntryEvent::Waiting { reason }) => Self { reason: Some(reason.clone()), ..self.clone() },
+            (_, EntryEvent::Started { .. }) => Self { backoff_expire: None, ..to(S::Draining) },
+            (_, EntryEvent::BackedOff { until, reason }) => Self {
                 backoff_count: self.backoff_count.saturating_add(1),
                 backoff_expire: Some(*until),
                 reason: reason.clone(),
                 ..to(S::Queued)
             },
-            (S::Draining, EntryEvent::RebootBegan { boot_id }) => Self {
+            (_, EntryEvent::RebootBegan { boot_id }) => Self {
                 boot_id: Some(boot_id.clone()),
                 command: Some(Issued::first(Action::Reboot)),
                 ..to(S::Rebooting)
             },
             (S::Draining, EntryEvent::AttemptDue { node, boot_id }) => {
                 Self { boot_id: boot_id.clone(), attempt: Some(Attempt::first(node, at)), ..to(S::Rebooting) }
+            }
+            (_, EntryEvent::CommandSent { attempt, sequence }) => {
+                Self { command: Some(Issued::sent(Action::Reboot, *attempt, *sequence, at)), ..self.clone() }
             }
             (
                 S::Rebooting,
@@ -354,15 +395,10 @@ impl Entry {
             {
                 self.attempted(event, at)?
             }
-            (S::Rebooting, EntryEvent::CommandSent { attempt, sequence }) => {
-                Self { command: Some(Issued::sent(Action::Reboot, *attempt, *sequence, at)), ..self.clone() }
-            }
             (S::Rebooting, EntryEvent::Failed { reason }) => {
                 Self { command: self.answered(), reason: Some(reason.clone()), ..self.clone() }
             }
-            (S::Rebooting, EntryEvent::Booted { .. }) => {
-                Self { command: self.answered(), reason: None, ..self.clone() }
-            }
+            (_, EntryEvent::Booted { .. }) => Self { command: self.answered(), reason: None, ..self.clone() },
             (S::Queued | S::Draining, EntryEvent::Cancelled { .. }) => to(S::Cancelled),
             // Its host has not been told anything yet.
             (S::Rebooting, EntryEvent::Cancelled { .. }) if self.is_at(AttemptStage::Due) => {
@@ -373,9 +409,9 @@ impl Entry {
                 Self { attempt: None, ..to(S::Cancelled) }
             }
             (S::Draining | S::Rebooting, EntryEvent::GivenUp { .. })
-            | (S::Rebooting, EntryEvent::Rebooted)
+            | (_, EntryEvent::Rebooted)
             | (S::Cancelled, EntryEvent::Removed) => return Ok(None),
-            (from, event) => return Err(IllegalEntryEvent { from, event: event.name() }),
+            _ => return Err(illegal()),
         };
         Ok(Some(next))
     }

@@ -8,8 +8,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 
 use super::attempt::{Attempt, AttemptStage};
 use super::entry::{Entry, EntryEvent};
-use super::rebooter::host_is_back;
-use crate::fact::{Fact, QueueFact};
+use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
@@ -104,7 +103,8 @@ impl SystemJob for CommandJob {
                 unknown(detail, output)
             }
             (CommandOrder::CheckBoot { .. }, CommandOutcome::Booted) => {
-                return host_is_back(state, self.index, &self.host, true, ReleaseCause::Rebooted);
+                let owner = entry.owner(self.index);
+                return state.host_is_back(&owner, &self.host, true, ReleaseCause::Rebooted);
             }
             // A check without an answer says nothing, and is made again.
             (CommandOrder::Reboot { .. }, CommandOutcome::Booted | CommandOutcome::NotBooted)
@@ -117,7 +117,7 @@ impl SystemJob for CommandJob {
                 | CommandOutcome::Failed { .. },
             ) => return Vec::new(),
         };
-        vec![Fact::Queue(QueueFact::Reboot { index: self.index, host: self.host.clone(), event })]
+        vec![Fact::of_entry(self.index, &self.host, event)]
     }
 
     /// What an earlier leader's command did is not known. It ended with that leadership.
@@ -125,7 +125,7 @@ impl SystemJob for CommandJob {
         let running = state.attempts().filter(|(.., attempt)| attempt.stage == AttemptStage::Running);
         running.map(|(index, entry, _)| {
             let event = unknown("the leader that ran it does not lead any more", "");
-            Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event })
+            Fact::of_entry(index, &entry.host, event)
         })
     }
 

@@ -6,9 +6,7 @@ use os_upgrade_protocol::HostName;
 use super::attempt::{Attempt, AttemptStage};
 use super::choose::NotReady;
 use super::entry::{Entry, EntryEvent};
-use crate::fact::{Fact, QueueFact};
 use crate::reason::Reason;
-use crate::slot::ReleaseCause;
 use crate::state::State;
 use crate::view::{Reachability, SeenHost, View};
 
@@ -74,21 +72,6 @@ impl<'a> Rebooter<'a> {
             }
         }
     }
-}
-
-/// The facts that the host of the entry at `index` is back: its slot is released for `why`, once its node, if it has one, is
-/// uncordoned. `checked`: the operator's command says so.
-pub(crate) fn host_is_back(
-    state: &State,
-    index: u64,
-    host: &HostName,
-    checked: bool,
-    why: ReleaseCause,
-) -> Vec<Fact> {
-    let is_cordoned = state.nodes.contains_key(host);
-    let event = if is_cordoned { EntryEvent::Booted { checked } } else { EntryEvent::Rebooted };
-    let back = Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event });
-    [back].into_iter().chain(state.release_slot(host, why)).collect()
 }
 
 /// Whether `host` is ready, and the boot in which it is: as its Kubernetes node says, or its worker if it is no node.

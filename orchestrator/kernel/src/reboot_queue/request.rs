@@ -275,7 +275,7 @@ fn give_up(
     } else {
         is_drained.then(|| state.release_slot(&host, ReleaseCause::NotNeeded)).flatten()
     };
-    Ok([Fact::Queue(QueueFact::Reboot { index, host, event })].into_iter().chain(released).collect())
+    Ok([Fact::of_entry(index, &host, event)].into_iter().chain(released).collect())
 }
 
 fn reset_backoff(state: &State, actor: &str) -> Option<Fact> {

@@ -10,11 +10,12 @@ use super::attempt::AttemptStage;
 use super::cancel::{QUEUED_BY_ITSELF, cancel};
 use super::entry::{Entry, EntryEvent, EntryStatus};
 use super::next::open_window;
-use super::rebooter::{Rebooter, has_left_boot, has_not_rebooted, has_stayed, host_is_back};
+use super::rebooter::{Rebooter, has_left_boot, has_not_rebooted, has_stayed};
 use super::state::ENTRIES_MAX;
 use crate::fact::{Fact, QueueFact, non_empty};
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::{Reachability, View};
 
 /// Queues the hosts that say that they need a reboot, each once in an occurrence of the maintenance windows.
@@ -68,8 +69,7 @@ pub(crate) fn remove_cancelled(state: &State, _: &View, _: DateTime<Utc>) -> Opt
         let released = own.then(|| state.release_slot(host, ReleaseCause::NotNeeded)).flatten();
         // Its node is uncordoned first, and its slot released.
         let is_cordoned = own && state.nodes.contains_key(host);
-        let removed =
-            Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Removed });
+        let removed = Fact::of_entry(*index, host, EntryEvent::Removed);
         released.into_iter().chain((!is_cordoned).then_some(removed))
     });
     non_empty(facts.collect())
@@ -87,11 +87,12 @@ pub(crate) fn begin(state: &State, view: &View, now: DateTime<Utc>) -> Option<Ve
         if !is_ready {
             return None;
         }
-        let fact = |event| Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event });
+        let fact = |event| Fact::of_entry(index, host, event);
         match Rebooter::of_entry(state, view, entry) {
             Ok(rebooter) => Some(vec![fact(rebooter.begins(None))]),
             Err(_) if view.may_time_out() && !slot.begun && state.owns_slot(index, host) => {
-                let backed_off = state.entry_backs_off((index, entry), None, now);
+                let until = state.backs_off_until(&Step::of_entry(index, entry), None, now);
+                let backed_off = fact(EntryEvent::BackedOff { until, reason: None });
                 let released = state.release_slot(host, ReleaseCause::DrainGivenUp);
                 Some([backed_off].into_iter().chain(released).collect())
             }
@@ -107,7 +108,8 @@ pub(crate) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -
     let facts = state.attempts().filter_map(|(index, entry, attempt)| {
         let counts_boot = attempt.stage == AttemptStage::Due || !checks_boot;
         if attempt.ends_by_boot() && counts_boot && has_left_boot(state, view, entry) {
-            return Some(host_is_back(state, index, &entry.host, false, ReleaseCause::Rebooted));
+            let owner = entry.owner(index);
+            return Some(state.host_is_back(&owner, &entry.host, false, ReleaseCause::Rebooted));
         }
         let event = match attempt.stage {
             _ if entry.cancel_requested && has_not_rebooted(state, view, entry, attempt, now) => {
@@ -126,7 +128,7 @@ pub(crate) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -
             | AttemptStage::Failed
             | AttemptStage::Booted => return None,
         };
-        Some(vec![Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event })])
+        Some(vec![Fact::of_entry(index, &entry.host, event)])
     });
     non_empty(facts.flatten().collect())
 }

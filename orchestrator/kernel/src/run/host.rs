@@ -10,6 +10,7 @@ use super::event::{Enlisted, HostEvent};
 use super::turns::Place;
 use crate::left_out::is_default;
 use crate::reason::Reason;
+use crate::step::{Move, Stage};
 
 /// The status of a host in a run.
 #[derive(
@@ -92,37 +93,73 @@ impl HostStatus {
         matches!(self, Self::Upgrading | Self::Rebooting)
     }
 
-    /// The status after `event`: the table of legal transitions.
+    /// How far the host's step is.
+    pub(crate) const fn stage(self) -> Stage {
+        match self {
+            Self::Pending | Self::Preparing => Stage::Before,
+            Self::Prepared | Self::Waiting => Stage::Slot,
+            Self::Draining => Stage::Drain,
+            Self::Upgrading => Stage::Command,
+            Self::Rebooting => Stage::Boot,
+            Self::Recovering => Stage::Recover,
+            Self::Upgraded | Self::Failed | Self::TimedOut | Self::Skipped | Self::Cancelled => Stage::Ended,
+        }
+    }
+
+    /// The status after `event`: what is a run's own of the table of legal transitions. The rest is in [`Stage::after`].
     pub fn after(self, event: &HostEvent) -> Result<Self, IllegalTransition> {
         use HostStatus as S;
-        match (self, event) {
-            (S::Pending, HostEvent::CommandSent { action: Action::Prepare, .. }) => Ok(S::Preparing),
-            (S::Preparing, HostEvent::Prepared) => Ok(S::Prepared),
-            (S::Prepared | S::Waiting, HostEvent::Waiting { .. }) => Ok(S::Waiting),
-            (S::Waiting, HostEvent::TurnLost) => Ok(S::Prepared),
-            (S::Prepared | S::Waiting, HostEvent::SlotGranted { drain: true, .. }) => Ok(S::Draining),
-            (S::Draining, HostEvent::BackedOff { .. }) => Ok(S::Prepared),
-            (S::Prepared | S::Waiting, HostEvent::SlotGranted { drain: false, .. })
-            | (S::Draining, HostEvent::Drained) => Ok(S::Upgrading),
-            (S::Upgrading, HostEvent::CommandSent { action: Action::Upgrade, .. }) => Ok(S::Upgrading),
-            (S::Upgrading, HostEvent::RebootRequired) => Ok(S::Rebooting),
-            (S::Rebooting, HostEvent::CommandSent { action: Action::Reboot, .. }) => Ok(S::Rebooting),
-            (S::Upgrading | S::Rebooting, HostEvent::Recovering) => Ok(S::Recovering),
-            (S::Upgrading | S::Rebooting | S::Recovering, HostEvent::Upgraded) => Ok(S::Upgraded),
+        let next = match (self, event) {
+            (S::Pending, HostEvent::CommandSent { action: Action::Prepare, .. }) => Some(S::Preparing),
+            (S::Preparing, HostEvent::Prepared) | (S::Waiting, HostEvent::TurnLost) => Some(S::Prepared),
             (
                 S::Preparing | S::Prepared | S::Waiting | S::Draining | S::Upgrading | S::Rebooting,
                 HostEvent::Failed { .. },
-            ) => Ok(S::Failed),
+            ) => Some(S::Failed),
             (S::Pending | S::Preparing | S::Upgrading | S::Rebooting, HostEvent::TimedOut { .. }) => {
-                Ok(S::TimedOut)
+                Some(S::TimedOut)
             }
             (
                 S::Pending | S::Preparing | S::Prepared | S::Waiting | S::Draining,
                 HostEvent::Cancelled { .. },
-            ) => Ok(S::Cancelled),
-            (from, event) => Err(IllegalTransition { from, event: event.name() }),
-        }
+            ) => Some(S::Cancelled),
+            (from, event) => moved_by(event).and_then(|by| from.moved(by)),
+        };
+        next.ok_or(IllegalTransition { from: self, event: event.name() })
     }
+
+    /// The status after a move of the host's step.
+    fn moved(self, by: Move) -> Option<Self> {
+        Some(match self.stage().after(by)? {
+            Stage::Before => self,
+            Stage::Slot if by == Move::Waits => Self::Waiting,
+            Stage::Slot => Self::Prepared,
+            Stage::Drain => Self::Draining,
+            Stage::Command => Self::Upgrading,
+            Stage::Boot => Self::Rebooting,
+            Stage::Recover => Self::Recovering,
+            Stage::Ended => Self::Upgraded,
+        })
+    }
+}
+
+/// What `event` does to the host's step; `None` if it is the run's own.
+const fn moved_by(event: &HostEvent) -> Option<Move> {
+    Some(match event {
+        HostEvent::CommandSent { action, .. } => Move::Sent(*action),
+        HostEvent::Waiting { .. } => Move::Waits,
+        HostEvent::SlotGranted { drain, .. } => Move::Granted { drain: *drain },
+        HostEvent::Drained => Move::Drained(Action::Upgrade),
+        HostEvent::BackedOff { .. } => Move::BacksOff,
+        HostEvent::RebootRequired => Move::NeedsReboot,
+        HostEvent::Recovering => Move::Returns,
+        HostEvent::Upgraded => Move::Done,
+        HostEvent::Prepared
+        | HostEvent::TurnLost
+        | HostEvent::Failed { .. }
+        | HostEvent::TimedOut { .. }
+        | HostEvent::Cancelled { .. } => return None,
+    })
 }
 
 impl fmt::Display for HostStatus {

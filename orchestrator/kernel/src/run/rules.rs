@@ -9,12 +9,6 @@ use crate::reason::Reason;
 use crate::state::State;
 
 impl State {
-    /// Whether a run or an entry of the reboot queue is under way on `host`.
-    pub(crate) fn is_at_work(&self, host: &HostName) -> bool {
-        let in_run = self.run.as_ref().is_some_and(|run| run.under_way().contains(host));
-        in_run || self.entry_under_way(host).is_some()
-    }
-
     /// Whether the active run is not through with `host`.
     pub(crate) fn is_in_run(&self, host: &HostName) -> bool {
         let in_run = self.run.as_ref().and_then(|run| run.host(host));

@@ -8,10 +8,10 @@ use os_upgrade_protocol::{GroupName, HostName};
 use super::semaphore::HostDenied;
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::LockProvider;
-use crate::fact::{Fact, QueueFact, SlotFact, non_empty};
+use crate::fact::{Fact, non_empty};
 use crate::owner::Owner;
 use crate::reason::{Denial, Reason};
-use crate::reboot_queue::{Entry, EntryEvent, group, next_reboot};
+use crate::reboot_queue::{Entry, group, next_reboot};
 use crate::run::{HostEvent, HostStatus, Place, Run};
 use crate::state::State;
 use crate::view::View;
@@ -54,21 +54,14 @@ fn take_back_requests(state: &State, view: &View, next: Option<u64>) -> Option<V
 /// Starts the entry of the reboot queue whose turn it is, or requests its slot.
 fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
     let entry = state.reboot_queue.entries.get(&index)?;
-    let (host, group) = (entry.host.clone(), group(state, view, &entry.host));
-    let fact = |event| Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event });
+    let (owner, host, group) = (entry.owner(index), &entry.host, group(state, view, &entry.host));
     match state.settings.provider {
         LockProvider::Embedded => {
-            let drain = state.has_node(&host);
-            Some(vec![fact(EntryEvent::Started { group, provider: LockProvider::Embedded, drain })])
+            Some(vec![state.slot_granted(&owner, host, &group, LockProvider::Embedded)])
         }
         // The answer of its lock server is awaited.
-        LockProvider::External if state.slots.contains_key(&host) => None,
-        LockProvider::External => {
-            let reason = Reason::AskingForSlot { group: group.clone() };
-            let requested =
-                Fact::Slot(SlotFact::Requested { host: host.clone(), group, owner: entry.owner(index) });
-            Some(vec![requested, fact(EntryEvent::Waiting { reason })])
-        }
+        LockProvider::External if state.slots.contains_key(host) => None,
+        LockProvider::External => Some(state.slot_requested(owner, host, &group)),
     }
 }
 
@@ -136,9 +129,7 @@ impl<'a> Ready<'a> {
         };
         let has_backed_off = self.run.host(host).is_some_and(|in_run| in_run.is_backed_off(self.now));
         // The reboot queue gives a host back once it has rebooted.
-        !has_backed_off
-            && self.state.entry_under_way(host).is_none()
-            && !self.state.slots.get(host).is_some_and(is_blocked)
+        !has_backed_off && !self.state.is_at_work(host) && !self.state.slots.get(host).is_some_and(is_blocked)
     }
 
     /// Whether `host` is refused a slot: by its semaphore now, or by its lock server's last answer.
@@ -180,9 +171,8 @@ fn release_unusable(state: &State, host: &HostName) -> Option<Fact> {
 fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<Utc>) -> Option<Vec<Fact>> {
     let denied = |front: &Front<'_>| denied(state, run, front.group, &front.place.host, now);
     if let Some(Front { group, place, .. }) = fronts.iter().find(|front| denied(front).is_none()) {
-        let (group, drain) = ((*group).clone(), state.has_node(&place.host));
-        let event = HostEvent::SlotGranted { group, provider: LockProvider::Embedded, drain };
-        return Some(vec![Fact::of_host(&run.id, &place.host, event)]);
+        let owner = Owner::Run(run.id.clone());
+        return Some(vec![state.slot_granted(&owner, &place.host, group, LockProvider::Embedded)]);
     }
     non_empty(wait_each(run, fronts, |front| {
         let denial = Denial::Embedded(denied(front)?);
@@ -204,19 +194,9 @@ fn denied(
 }
 
 fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
-    let mut facts = Vec::new();
-    for Front { group, place: Place { host, .. }, slot } in fronts {
-        if state.needs_external_lock(run, host) {
-            continue;
-        }
-        if slot.is_none() {
-            let (host, group, owner) = (host.clone(), (*group).clone(), Owner::Run(run.id.clone()));
-            facts.push(Fact::Slot(SlotFact::Requested { host, group, owner }));
-        }
-        let reason = Reason::AskingForSlot { group: (*group).clone() };
-        facts.push(Fact::of_host(&run.id, host, HostEvent::Waiting { reason }));
-    }
-    non_empty(facts)
+    let asked = fronts.iter().filter(|front| !state.needs_external_lock(run, &front.place.host));
+    let owner = || Owner::Run(run.id.clone());
+    non_empty(asked.flat_map(|front| state.slot_requested(owner(), &front.place.host, front.group)).collect())
 }
 
 /// Records for each front host why it waits, unless that is recorded already.

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::LockProvider;
-use crate::fact::{Fact, QueueFact, SlotFact};
+use crate::fact::{Fact, SlotFact};
 use crate::no_answer::NoAnswer;
+use crate::owner::Owner;
 use crate::reason::{Denial, Reason, ReleaseRefusal};
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, next_reboot};
 use crate::run::{HostEvent, Run};
@@ -201,25 +202,21 @@ fn locked_for_entry(
     let requested = |slot: &&Slot| slot.state == SlotState::Requested;
     let slot = state.slots.get(&entry.host).filter(requested);
     let Some(slot) = slot.filter(|_| entry.status == EntryStatus::Queued) else { return Vec::new() };
-    let event = match reason(&slot.group, outcome) {
-        Some(reason) => (entry.reason.as_ref() != Some(&reason)).then_some(EntryEvent::Waiting { reason }),
+    let owner = entry.owner(index);
+    let fact = match reason(&slot.group, outcome) {
+        Some(reason) => (entry.reason.as_ref() != Some(&reason))
+            .then(|| Fact::of_entry(index, &entry.host, EntryEvent::Waiting { reason })),
         // Otherwise it is given back: something else comes first by now.
-        None => (next_reboot(state, view, now) == Ok(index)).then(|| {
-            let (group, drain) = (slot.group.clone(), state.has_node(&entry.host));
-            EntryEvent::Started { group, provider: LockProvider::External, drain }
-        }),
+        None => (next_reboot(state, view, now) == Ok(index))
+            .then(|| state.slot_granted(&owner, &entry.host, &slot.group, LockProvider::External)),
     };
-    event
-        .map(|event| Fact::Queue(QueueFact::Reboot { index, host: entry.host.clone(), event }))
-        .into_iter()
-        .collect()
+    fact.into_iter().collect()
 }
 
 fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
     if run.has_room() && state.api_server_rule(view, host).is_none() {
-        let (group, drain) = (slot.group.clone(), state.has_node(host));
-        let event = HostEvent::SlotGranted { group, provider: LockProvider::External, drain };
-        return vec![Fact::of_host(&run.id, host, event)];
+        let owner = Owner::Run(run.id.clone());
+        return vec![state.slot_granted(&owner, host, &slot.group, LockProvider::External)];
     }
     // Another host was faster, or no node may be drained now. This slot would be idle, and others may need it.
     let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);

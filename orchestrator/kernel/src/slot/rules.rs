@@ -1,14 +1,16 @@
 //! What others ask of slots: whether a host keeps its slot, and what releases it.
 
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{GroupName, HostName};
 
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::{LockProvider, OnFailure};
 use crate::fact::{Fact, SlotFact};
 use crate::node::{Node, NodeStage, uncordon_due};
+use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::run::{HostStatus, Run, RunHost};
 use crate::state::State;
+use crate::step::{StepEvent, of_step};
 
 impl State {
     /// Whether `host` keeps its slot though nothing is under way there: after a failure, or since it was given up. Only a late `done` of
@@ -20,6 +22,28 @@ impl State {
             && !self.nodes.get(host).is_some_and(is_released_later)
             && !self.is_in_run(host)
             && self.entry_under_way(host).is_none()
+    }
+
+    /// The fact that `owner` has got a slot of `group` for `host`, whose node is drained first if it has one.
+    pub(crate) fn slot_granted(
+        &self,
+        owner: &Owner,
+        host: &HostName,
+        group: &GroupName,
+        provider: LockProvider,
+    ) -> Fact {
+        let (group, drain) = (group.clone(), self.has_node(host));
+        of_step(owner, host, StepEvent::Granted { group, provider, drain })
+    }
+
+    /// The facts that a slot of `group` is requested from the lock server, for `owner` and `host`.
+    pub(crate) fn slot_requested(&self, owner: Owner, host: &HostName, group: &GroupName) -> Vec<Fact> {
+        let waiting = StepEvent::Waiting { reason: Reason::AskingForSlot { group: group.clone() } };
+        let waiting = of_step(&owner, host, waiting);
+        let (host, group) = (host.clone(), group.clone());
+        let is_new = !self.slots.contains_key(&host);
+        let requested = is_new.then(|| Fact::Slot(SlotFact::Requested { host, group, owner }));
+        requested.into_iter().chain([waiting]).collect()
     }
 
     /// The fact that releases the slot of `host`, if it has one: once its node is uncordoned, if that is cordoned and does not stay

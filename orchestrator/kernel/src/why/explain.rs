@@ -258,8 +258,7 @@ fn remaining_node(state: &State, name: &HostName) -> Option<HostBlocker> {
     match node.stage {
         NodeStage::Uncordoning { .. } => node_under_way(state, name),
         NodeStage::Checking | NodeStage::Evicting | NodeStage::Drained | NodeStage::Rechecking => {
-            let is_under_way = state.entry_under_way(name).is_some();
-            (!is_under_way).then(|| HostBlocker::NodeCordoned { host: name.clone() })
+            (!state.is_at_work(name)).then(|| HostBlocker::NodeCordoned { host: name.clone() })
         }
     }
 }

@@ -1,0 +1,182 @@
+//! The step itself, whosever it is: what others ask of it, and what happens to it.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action, GroupName, HostName};
+
+use super::stage::Stage;
+use crate::config::LockProvider;
+use crate::fact::Fact;
+use crate::owner::Owner;
+use crate::reason::Reason;
+use crate::reboot_queue::{Entry, EntryEvent};
+use crate::run::{HostEvent, Issued, Run};
+use crate::slot::ReleaseCause;
+use crate::state::State;
+
+/// A host's step in a run, or for an entry of the reboot queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step<'a> {
+    pub(crate) owner: Owner,
+    pub(crate) host: &'a HostName,
+    pub(crate) stage: Stage,
+    /// Its current or last command, that of a run's `prepare` included.
+    pub(crate) command: Option<Issued>,
+    /// Whether its host is about to be told what to do.
+    pub(crate) is_unsent: bool,
+    /// Whether it waits at its stage for somebody to look after its host.
+    pub(crate) has_failed: bool,
+    /// How many of its drains were given up.
+    pub(crate) backoffs: u32,
+}
+
+/// What happens to a step, whosever it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StepEvent {
+    /// Its command was seen in the control stream.
+    Sent { action: Action, attempt: u32, sequence: u64 },
+    /// It has no slot yet.
+    Waiting { reason: Reason },
+    /// Its host's slot is held, and its node is to be drained if `drain`.
+    Granted { group: GroupName, provider: LockProvider, drain: bool },
+    /// Its drain is given up until then.
+    BackedOff { until: DateTime<Utc>, reason: Reason },
+    /// Its host is back. Its node is uncordoned once that is ready.
+    Returned {
+        /// Whether the operator's command says so.
+        checked: bool,
+    },
+    /// Its host is back, and so is its node.
+    Done,
+}
+
+impl<'a> Step<'a> {
+    fn in_run(run: &Run, host: &'a HostName) -> Option<Self> {
+        let in_run = run.host(host)?;
+        Some(Self {
+            owner: Owner::Run(run.id.clone()),
+            host,
+            stage: in_run.status.stage(),
+            command: in_run.command,
+            is_unsent: in_run.is_unsent(),
+            has_failed: false,
+            backoffs: in_run.backoff.map_or(0, |backoff| backoff.count),
+        })
+    }
+
+    /// The step for the entry at `index`.
+    pub(crate) fn of_entry(index: u64, entry: &'a Entry) -> Self {
+        Self {
+            owner: entry.owner(index),
+            host: &entry.host,
+            stage: entry.stage(),
+            command: entry.command,
+            is_unsent: entry.is_unsent(),
+            has_failed: entry.has_failed(),
+            backoffs: entry.backoff_count,
+        }
+    }
+
+    /// Its command, if that has not been seen in the control stream yet.
+    pub(crate) fn unsent(&self) -> Option<Issued> {
+        self.command.filter(|command| self.is_unsent && command.sequence.is_none())
+    }
+
+    /// What tells it from every other step.
+    pub(crate) fn text(&self) -> String {
+        match &self.owner {
+            Owner::Run(run) => format!("{run} {}", self.host),
+            entry @ Owner::Entry { .. } => entry.to_string(),
+        }
+    }
+
+    /// The fact that `event` happened to it.
+    pub(crate) fn fact(&self, event: StepEvent) -> Fact {
+        of_step(&self.owner, self.host, event)
+    }
+}
+
+/// The fact that `event` happened to the step of `host` for `owner`.
+pub(crate) fn of_step(owner: &Owner, host: &HostName, event: StepEvent) -> Fact {
+    match owner {
+        Owner::Run(run) => Fact::of_host(run, host, event.into()),
+        Owner::Entry { index, .. } => Fact::of_entry(*index, host, event.into()),
+    }
+}
+
+impl From<StepEvent> for HostEvent {
+    fn from(event: StepEvent) -> Self {
+        match event {
+            StepEvent::Sent { action, attempt, sequence } => Self::CommandSent { action, attempt, sequence },
+            StepEvent::Waiting { reason } => Self::Waiting { reason },
+            StepEvent::Granted { group, provider, drain } => Self::SlotGranted { group, provider, drain },
+            StepEvent::BackedOff { until, reason } => Self::BackedOff { until, reason },
+            StepEvent::Returned { checked: _ } => Self::Recovering,
+            StepEvent::Done => Self::Upgraded,
+        }
+    }
+}
+
+impl From<StepEvent> for EntryEvent {
+    fn from(event: StepEvent) -> Self {
+        match event {
+            StepEvent::Sent { action: _, attempt, sequence } => Self::CommandSent { attempt, sequence },
+            StepEvent::Waiting { reason } => Self::Waiting { reason },
+            StepEvent::Granted { group, provider, drain } => Self::Started { group, provider, drain },
+            StepEvent::BackedOff { until, reason } => Self::BackedOff { until, reason: Some(reason) },
+            StepEvent::Returned { checked } => Self::Booted { checked },
+            StepEvent::Done => Self::Rebooted,
+        }
+    }
+}
+
+impl State {
+    /// The step of `host` for this owner; `None` if the run is not active, or there is no such entry.
+    pub(crate) fn step<'a>(&'a self, owner: &Owner, host: &'a HostName) -> Option<Step<'a>> {
+        match owner {
+            Owner::Run(id) => {
+                let run = self.run.as_ref().filter(|run| run.id == *id)?;
+                Step::in_run(run, host)
+            }
+            Owner::Entry { .. } => {
+                let (index, entry) = self.reboot_queue.of_owner(owner)?;
+                (entry.host == *host).then(|| Step::of_entry(index, entry))
+            }
+        }
+    }
+
+    /// The step for which the slot of `host` is requested or held, or else its step in the active run. There is none for a slot that
+    /// outlives its owner.
+    pub(crate) fn step_of<'a>(&'a self, host: &'a HostName) -> Option<Step<'a>> {
+        let of_slot = self.slots.get(host).and_then(|slot| self.step(&slot.owner, host));
+        of_slot.or_else(|| Step::in_run(self.run.as_ref()?, host))
+    }
+
+    /// Whether a run or an entry of the reboot queue is under way on `host`.
+    pub(crate) fn is_at_work(&self, host: &HostName) -> bool {
+        self.step_of(host).is_some_and(|step| step.stage.is_under_way())
+    }
+
+    /// The step of `host`, if it is at this stage.
+    pub(crate) fn step_at<'a>(&'a self, host: &'a HostName, stage: Stage) -> Option<Step<'a>> {
+        self.step_of(host).filter(|step| step.stage == stage)
+    }
+
+    /// The step of `host` if the host is about to be told to upgrade or to reboot.
+    pub(crate) fn told_next<'a>(&'a self, host: &'a HostName) -> Option<Step<'a>> {
+        self.step_of(host).filter(|step| step.stage.is_under_way() && step.is_unsent)
+    }
+
+    /// The facts that `host` is back, which was under way for `owner`: its slot is released for `why`, once its node, if it has one, is
+    /// uncordoned. `checked`: the operator's command says so.
+    pub(crate) fn host_is_back(
+        &self,
+        owner: &Owner,
+        host: &HostName,
+        checked: bool,
+        why: ReleaseCause,
+    ) -> Vec<Fact> {
+        let is_cordoned = self.nodes.contains_key(host);
+        let event = if is_cordoned { StepEvent::Returned { checked } } else { StepEvent::Done };
+        [of_step(owner, host, event)].into_iter().chain(self.release_slot(host, why)).collect()
+    }
+}
