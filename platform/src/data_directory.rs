@@ -20,7 +20,6 @@ pub enum Error {
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// Another process uses it.

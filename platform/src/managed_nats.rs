@@ -46,7 +46,6 @@ pub enum Error {
     Directory {
         /// The file or directory that could not be created, written or read.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// No password can be created.
@@ -63,7 +62,6 @@ pub enum Error {
     Spawn {
         /// The binary.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// It ended before it accepted clients.

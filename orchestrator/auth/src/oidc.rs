@@ -48,7 +48,6 @@ pub enum OidcError {
     /// The file with its keys cannot be used.
     #[error("{}, the `jwks` of [api.oidc], {why}", path.display())]
     Keys {
-        /// The file.
         path: PathBuf,
         /// The rest of a sentence about the file.
         why: String,

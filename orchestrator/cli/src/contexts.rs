@@ -26,26 +26,17 @@ pub(crate) enum ContextError {
     NoDirectory,
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The file can be read, but must not be used.
     #[error("{}: {why}", path.display())]
     Invalid {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
     /// The file cannot be written.
     #[error("cannot write {}", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Unwritable { path: PathBuf, source: io::Error },
     /// No context has this name.
     #[error("there is no context {0}: `os-upgrade context list` shows those there are")]
     Unknown(ContextName),

@@ -2,11 +2,15 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_kernel::node::{FOREIGN_MARK, NodeProgress};
+use os_upgrade_kernel::node::NodeProgress;
 use os_upgrade_kernel::{NodeRefusal, NodeStage, NodeWait, Pod, PodObstacle, Pods, Volumes};
 use os_upgrade_protocol::time;
 
 use crate::describe::{Describe, describe};
+
+/// That the mark of a node is of another journal.
+pub(crate) const FOREIGN_MARK: &str = "its node has a mark of a journal that this site does not have, from before it was set up anew or put back; \
+    `os-upgrade hosts uncordon` takes it over";
 
 impl Describe for NodeWait {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -7,6 +7,7 @@ use os_upgrade_kernel::{NoAnswer, Reason};
 
 use crate::commands::shell_word;
 use crate::describe::{Describe, describe};
+use crate::node::FOREIGN_MARK;
 
 impl Describe for Reason {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -58,6 +59,7 @@ impl Describe for Reason {
                 waits.as_ref().map(|waits| format!(": {}", describe(waits))).unwrap_or_default()
             ),
             Self::CordonLost { detail } => write!(f, "the drain of its node was given up: {detail}"),
+            Self::ForeignMark => write!(f, "the drain of its node was given up: {FOREIGN_MARK}"),
             Self::ApiServerUnderWay { host } => {
                 write!(f, "waiting for its turn: {host} is an API server and under way")
             }

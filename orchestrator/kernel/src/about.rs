@@ -15,7 +15,7 @@ pub struct About<'a> {
     pub actor: Option<&'a str>,
     /// The list in which it is found later, if operators look for it.
     pub list: Option<AuditList>,
-    /// The command that was seen in the control stream, or is no longer there.
+    /// The command that was seen in the control stream, or was to be deleted from it.
     pub command: Option<AboutCommand>,
 }
 
@@ -24,11 +24,11 @@ pub struct About<'a> {
 pub struct AboutCommand {
     /// Its sequence.
     pub sequence: u64,
-    /// Its action if it was seen; absent if an attempt was made to retract it.
+    /// Its action if it was seen; absent if it was to be deleted.
     pub seen: Option<Action>,
 }
 
-/// What operators look for, newest first, and what is pruned by itself.
+/// A list of facts that can be read without the rest of the history. Its word is on disk, and stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum AuditList {
@@ -69,6 +69,11 @@ impl<'a> About<'a> {
     /// About the command at `sequence`, whose action is `seen` unless it was retracted.
     pub(crate) const fn of_command(self, sequence: u64, seen: Option<Action>) -> Self {
         Self { command: Some(AboutCommand { sequence, seen }), ..self }
+    }
+
+    /// About the command, by sequence and action, that was seen in the control stream.
+    pub(crate) fn of_command_seen(self, seen: Option<(u64, Action)>) -> Self {
+        seen.map_or(self, |(sequence, action)| self.of_command(sequence, Some(action)))
     }
 
     /// About `run`.

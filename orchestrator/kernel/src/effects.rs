@@ -113,7 +113,7 @@ fn orders_of_entries(state: &State) -> impl Iterator<Item = Order> + '_ {
     })
 }
 
-/// Whether the command still has to be sent.
+/// Whether this very command still has to be sent.
 pub fn is_wanted(state: &State, id: &CommandId) -> bool {
     let owner = Owner::from(&id.run);
     let unsent = state.step(&owner, &id.host).and_then(|step| step.unsent());

@@ -100,7 +100,7 @@ families! {
     Secret(SecretFact);
     /// The control stream.
     Control(ControlFact);
-    /// The site as it was before the bus lost data.
+    /// The restoration of the site after the bus had lost data.
     Restoration(RestorationFact);
 }
 
@@ -111,7 +111,7 @@ impl Fact {
     }
 
     /// The fact that `event` happened to the entry at `index` of the reboot queue, which is for `host`.
-    pub fn of_entry(index: u64, host: &HostName, event: EntryEvent) -> Self {
+    pub(crate) fn of_entry(index: u64, host: &HostName, event: EntryEvent) -> Self {
         QueueFact::Reboot { index, host: host.clone(), event }.into()
     }
 }

@@ -13,7 +13,7 @@ mod state;
 mod steps;
 mod wait;
 
-pub(crate) use self::api_servers::{ApiServerRule, api_server_rule};
+pub(crate) use self::api_servers::{ApiServerRule, api_server_rule, server_under_way};
 pub use self::fact::NodeFact;
 pub use self::fence::NodeFence;
 pub use self::job::{NodeJob, NodeOrder, NodeOutcome};
@@ -22,4 +22,4 @@ pub(crate) use self::rules::uncordon_due;
 pub use self::settings::KubernetesSettings;
 pub use self::state::{Node, NodeProgress, NodeStage, NodeStep, NodeStepKind};
 pub(crate) use self::steps::{sweep, time_out_drains};
-pub use self::wait::{FOREIGN_MARK, NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};
+pub use self::wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};

@@ -124,6 +124,8 @@ pub enum Reason {
         /// What was found.
         detail: String,
     },
+    /// The mark of its node is of a journal that this site does not have, so its drain was given up.
+    ForeignMark,
     /// A host whose node is an API server of the cluster is under way, and no other node is drained beside it.
     ApiServerUnderWay {
         /// That host.
@@ -305,6 +307,7 @@ impl Reason {
             | Self::DrainRefused { .. }
             | Self::DrainTimedOut { .. }
             | Self::CordonLost { .. }
+            | Self::ForeignMark
             | Self::ApiServerUnderWay { .. }
             | Self::ApiServerWaits { .. }
             | Self::RebootCommandFailed { .. }
@@ -316,7 +319,13 @@ impl Reason {
 
     /// Whether it is why a drain was given up.
     pub const fn is_of_drain(&self) -> bool {
-        matches!(self, Self::DrainRefused { .. } | Self::DrainTimedOut { .. } | Self::CordonLost { .. })
+        matches!(
+            self,
+            Self::DrainRefused { .. }
+                | Self::DrainTimedOut { .. }
+                | Self::CordonLost { .. }
+                | Self::ForeignMark
+        )
     }
 
     /// Whether the host waits for other nodes of the cluster than its own.

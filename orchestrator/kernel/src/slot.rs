@@ -7,6 +7,7 @@ mod fact;
 mod fold;
 mod job;
 pub(crate) mod lock_clients;
+mod release;
 pub(crate) mod request;
 mod rules;
 mod semaphore;
@@ -18,8 +19,8 @@ pub use self::client_id::{CLIENT_ID_BYTES_MAX, ClientId, ClientIdError};
 pub use self::fact::{LockFact, SlotFact};
 pub use self::job::{LockOutcome, SlotJob, SlotOrder};
 pub use self::lock_clients::LockOperation;
+pub(crate) use self::release::release;
 pub use self::request::{SlotOperation, SlotRefusal};
-pub(crate) use self::rules::release;
 pub use self::semaphore::{
     Denied, DeniedKind, Full, Hold, Holder, HostDenied, NamedHolder, RECORD_INTERVAL, REMEMBERED, Semaphore,
     Semaphores, WAITERS_MAX, Waiter, Waiters,

@@ -12,20 +12,10 @@ use nkeys::{KeyPair, KeyPairType};
 pub enum FileError {
     /// It cannot be read, or written.
     #[error("cannot use {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// It holds no key of the expected kind.
     #[error("{} holds no such key: {source}", path.display())]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: nkeys::error::Error,
-    },
+    NoKey { path: PathBuf, source: nkeys::error::Error },
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> FileError + use<> {

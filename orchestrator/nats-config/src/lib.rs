@@ -41,14 +41,10 @@ pub enum Error {
     Certificate(#[from] rcgen::Error),
     /// The directory has no keys yet.
     #[error("there are no keys in {}: run `os-upgrade nats-config init` first", directory.display())]
-    NotInitialized {
-        /// The directory.
-        directory: PathBuf,
-    },
+    NotInitialized { directory: PathBuf },
     /// The host's name cannot be used.
     #[error("the name of {host} cannot be used: {why}")]
     Name {
-        /// The host.
         host: HostName,
         /// What is wrong with it.
         why: LongToken,
@@ -56,7 +52,6 @@ pub enum Error {
     /// The host already has credentials.
     #[error("there are credentials of {host} in {}: revoke them first if it needs new ones", path.display())]
     Exists {
-        /// The host.
         host: HostName,
         /// Its credentials.
         path: PathBuf,
@@ -66,12 +61,7 @@ pub enum Error {
         "there is no account of {host} in {}: check the name and --dir; `os-upgrade nats-config host {host}` creates one",
         directory.display()
     )]
-    UnknownHost {
-        /// The host.
-        host: HostName,
-        /// The directory.
-        directory: PathBuf,
-    },
+    UnknownHost { host: HostName, directory: PathBuf },
 }
 
 impl From<nkeys::error::Error> for Error {

@@ -22,7 +22,6 @@ pub enum PushError {
     Url {
         /// The URL.
         url: String,
-        /// The reason.
         source: std::io::Error,
     },
     /// Credentials or certificates cannot be used.
@@ -33,7 +32,6 @@ pub enum PushError {
     Connect {
         /// The URL.
         url: String,
-        /// The reason.
         source: async_nats::ConnectError,
     },
     /// A request got no answer.

@@ -96,26 +96,15 @@ pub enum ArchiveError {
     Exists(PathBuf),
     /// It cannot be written.
     #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// It cannot be opened.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     #[error("{} is not a backup of os-upgrade", .0.display())]
     NotABackup(PathBuf),
     /// It is truncated or has been changed.
     #[error("the backup {} is damaged: {what}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What is wrong.
         what: String,
@@ -123,7 +112,6 @@ pub enum ArchiveError {
     /// It was made by another version.
     #[error("the backup {} has format {found}; this version reads format {FORMAT}", path.display())]
     OtherFormat {
-        /// The file.
         path: PathBuf,
         /// Its format.
         found: u32,
@@ -131,7 +119,6 @@ pub enum ArchiveError {
     /// It belongs to another site.
     #[error("the backup {} belongs to site {found:?}, not {expected:?}", path.display())]
     OtherSite {
-        /// The file.
         path: PathBuf,
         /// Its site.
         found: String,

@@ -18,12 +18,7 @@ pub enum RecoveryError {
     NoDirectory(PathBuf),
     /// A file cannot be used.
     #[error("cannot use {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The store has no state to restore.
     #[error("the store {} is empty or missing: there is nothing to restore from it; restore a backup instead", .0.display())]
     EmptyStore(PathBuf),

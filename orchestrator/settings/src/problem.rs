@@ -35,7 +35,6 @@ pub struct Problem {
 pub enum Error {
     /// The file cannot be read as text.
     Unreadable {
-        /// The file.
         path: PathBuf,
         /// The reason, as the system reports it.
         detail: String,

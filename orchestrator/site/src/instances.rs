@@ -175,7 +175,6 @@ pub fn outdated<'a>(named: impl IntoIterator<Item = (&'a str, u32)>) -> Option<S
 /// What this instance reports about itself besides the published state.
 #[derive(Debug, Clone)]
 pub struct About {
-    /// Its name.
     pub instance: String,
     /// The address of its API.
     pub address: String,

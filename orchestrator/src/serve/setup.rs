@@ -62,7 +62,6 @@ pub enum SetupError {
     Listen {
         /// The configured address.
         address: SocketAddr,
-        /// The reason.
         source: io::Error,
     },
 }

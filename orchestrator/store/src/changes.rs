@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::fact::{AboutCommand, Part, RunFact};
+use os_upgrade_kernel::fact::{Part, RunFact};
 use os_upgrade_kernel::{Fact, HostEvent, Owner, Run, RunResult, State};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
@@ -55,7 +55,6 @@ pub(super) struct FactEntry {
     pub(super) run: Option<RunId>,
     pub(super) host: Option<HostName>,
     pub(super) list: Option<&'static str>,
-    pub(super) command: Option<AboutCommand>,
     pub(super) json: String,
 }
 
@@ -166,7 +165,6 @@ impl FactEntry {
             run: before.owner_of(about).map(|owner| owner.id()),
             host: about.host.cloned(),
             list: about.list.map(Into::into),
-            command: about.command,
             json: serde_json::to_string(fact).expect("a fact has string keys and no fallible part"),
         }
     }

@@ -12,7 +12,6 @@ pub enum OpenError {
     /// The file cannot be created or written.
     #[error("store {path} cannot be written")]
     NotWritable {
-        /// The file.
         path: PathBuf,
         /// SQLite's error.
         #[source]
@@ -21,7 +20,6 @@ pub enum OpenError {
     /// There is no room on its disk.
     #[error("store {path} cannot be written: its disk is full: make room, and start again")]
     DiskFull {
-        /// The file.
         path: PathBuf,
         /// SQLite's error.
         #[source]
@@ -29,17 +27,13 @@ pub enum OpenError {
     },
     /// Another process uses it.
     #[error("store {path} is in use by another process")]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// It is not an SQLite database, or is a damaged one.
     #[error(
         "store {path} is damaged or not an SQLite database; it can be rebuilt from the journal: \
          move it away and start again"
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// SQLite's error.
         #[source]
@@ -48,7 +42,6 @@ pub enum OpenError {
     /// It is the database of another program.
     #[error("store {path} is an SQLite database of another program (application id {application_id:#010x})")]
     Foreign {
-        /// The file.
         path: PathBuf,
         /// Its application id; 0 if it has none.
         application_id: u32,
@@ -56,7 +49,6 @@ pub enum OpenError {
     /// It was written by a newer version of this program.
     #[error("store {path} has schema {found}, newer than {known}, the newest that this program knows")]
     Newer {
-        /// The file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
@@ -69,7 +61,6 @@ pub enum OpenError {
          the journal: move it away and start again"
     )]
     Older {
-        /// The file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
@@ -79,7 +70,6 @@ pub enum OpenError {
     /// It belongs to another site.
     #[error("store {path} belongs to site {found:?}, not {expected:?}")]
     OtherSite {
-        /// The file.
         path: PathBuf,
         /// Its site.
         found: String,
@@ -89,7 +79,6 @@ pub enum OpenError {
     /// Its schema differs from what this program's migrations give.
     #[error("store {path}: its schema cannot be brought up to date")]
     Schema {
-        /// The file.
         path: PathBuf,
         /// The migration's error.
         #[source]
@@ -98,7 +87,6 @@ pub enum OpenError {
     /// Any other error of SQLite.
     #[error("store {path} cannot be opened")]
     Other {
-        /// The file.
         path: PathBuf,
         /// SQLite's error.
         #[source]

@@ -44,7 +44,6 @@ pub enum FoldError {
     /// A fact is unknown to this program.
     #[error("store {path}: fact {place} of record {sequence} was written by another version, or is damaged")]
     Unknown {
-        /// The file.
         path: PathBuf,
         /// The fact's record.
         sequence: u64,
@@ -57,7 +56,6 @@ pub enum FoldError {
     /// A fact does not fit the state before it, because others are missing.
     #[error("store {path}: fact {place} of record {sequence} does not fit what comes before it")]
     Unfit {
-        /// The file.
         path: PathBuf,
         /// The fact's record.
         sequence: u64,

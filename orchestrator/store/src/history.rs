@@ -1,11 +1,13 @@
 //! The reader: runs newest first, and one run with its hosts and facts. Its connections cannot write.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use futures::{Stream, TryStreamExt as _};
 use os_upgrade_kernel::FactCursor;
-use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_kernel::fact::{AboutCommand, AuditList, Fact};
+use os_upgrade_protocol::{Action, HostName, RunId};
 use os_upgrade_shell::journal::AppendId;
 use serde_json::value::RawValue;
 use sqlx::query::Query;
@@ -95,7 +97,7 @@ pub struct CommandRow {
     pub sequence: u64,
     /// The host to which it was sent.
     pub host: String,
-    pub action: String,
+    pub action: Action,
 }
 
 /// A fact.
@@ -136,7 +138,6 @@ pub struct RunFilter {
 /// A page of runs, newest first.
 #[derive(Debug)]
 pub struct RunPage {
-    /// The runs.
     pub items: Vec<RunRow>,
     /// The id of the last one, if older runs follow.
     pub next: Option<String>,
@@ -145,7 +146,6 @@ pub struct RunPage {
 /// A page of facts.
 #[derive(Debug)]
 pub struct FactPage {
-    /// The facts.
     pub items: Vec<FactRow>,
     /// The cursor of the last one, if more follow.
     pub next: Option<FactCursor>,
@@ -183,16 +183,26 @@ impl Audit {
         Self::Reboots,
     ];
 
-    /// The SQL condition for these facts. It must match that of an index.
-    const fn condition(self) -> &'static str {
+    /// The lists in which these facts are.
+    const fn lists(self) -> &'static [AuditList] {
         match self {
-            Self::Slots => "list = 'holds'",
-            Self::AllSlots => "list IN ('holds', 'locks')",
-            Self::Configuration => "list = 'configuration'",
-            Self::Strongbox => "list = 'strongbox'",
-            Self::Enrolment => "list = 'enrolment'",
-            Self::MissedRuns => "list = 'missed-runs'",
-            Self::Reboots => "list = 'reboots'",
+            Self::Slots => &[AuditList::Holds],
+            Self::AllSlots => &[AuditList::Holds, AuditList::Locks],
+            Self::Configuration => &[AuditList::Configuration],
+            Self::Strongbox => &[AuditList::Strongbox],
+            Self::Enrolment => &[AuditList::Enrolment],
+            Self::MissedRuns => &[AuditList::MissedRuns],
+            Self::Reboots => &[AuditList::Reboots],
+        }
+    }
+
+    /// The SQL that chooses them, by an index that has them in order.
+    fn from(self) -> String {
+        let names: Vec<String> =
+            self.lists().iter().map(|list| format!("'{}'", <&str>::from(list))).collect();
+        match names.as_slice() {
+            [name] => format!("FROM facts INDEXED BY facts_of_lists WHERE list = {name}"),
+            names => format!("FROM facts INDEXED BY facts_of_slots WHERE list IN ({})", names.join(", ")),
         }
     }
 
@@ -200,15 +210,14 @@ impl Audit {
     /// page's length.
     pub(super) fn select(self) -> String {
         format!(
-            "SELECT {FACT_COLUMNS} FROM facts \
-             WHERE {} AND (sequence, place) < (?, ?) ORDER BY sequence DESC, place DESC LIMIT ? + 1",
-            self.condition()
+            "SELECT {FACT_COLUMNS} {} AND (sequence, place) < (?, ?) ORDER BY sequence DESC, place DESC LIMIT ? + 1",
+            self.from()
         )
     }
 
     /// The SQL that counts them.
     pub(super) fn select_count(self) -> String {
-        format!("SELECT count(*) FROM facts WHERE {}", self.condition())
+        format!("SELECT count(*) {}", self.from())
     }
 }
 
@@ -455,15 +464,28 @@ impl History {
         Ok(sequences.into_iter().map(i64::cast_unsigned).collect())
     }
 
-    /// Every command that was seen in the control stream and has not been retracted, in the stream's order.
+    /// Every command that was seen in the control stream and has not been retracted, in the stream's order. Reads all facts about
+    /// hosts, of a store with any schema that [`super::fold()`] reads.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn commands(&self) -> Result<Vec<CommandRow>, StoreError> {
-        let select = "SELECT command AS sequence, host, action FROM facts WHERE action IS NOT NULL \
-                      AND command NOT IN (SELECT command FROM facts WHERE command IS NOT NULL AND action IS NULL) \
-                      ORDER BY command";
-        collect(query(select).fetch(&self.pool), CommandRow::read).await
+        let mut rows = query("SELECT host, fact FROM facts WHERE host IS NOT NULL ORDER BY sequence, place")
+            .fetch(&self.pool);
+        let mut commands = BTreeMap::new();
+        while let Some(row) = rows.try_next().await? {
+            // What a newer version knows of commands is not known here.
+            let Ok(fact) = serde_json::from_str::<Fact>(row.try_get("fact")?) else { continue };
+            let Some(AboutCommand { sequence, seen }) = fact.about().command else { continue };
+            match seen {
+                Some(action) => {
+                    let host = row.try_get("host")?;
+                    commands.insert(sequence, CommandRow { sequence, host, action });
+                }
+                None => drop(commands.remove(&sequence)),
+            }
+        }
+        Ok(commands.into_values().collect())
     }
 }
 
@@ -560,16 +582,6 @@ impl HostRow {
             command_sequence: row.try_get("command_sequence")?,
             started_at: row::optional_time(row, "started_at")?,
             ended_at: row::optional_time(row, "ended_at")?,
-        })
-    }
-}
-
-impl CommandRow {
-    fn read(row: &SqliteRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            sequence: row.try_get("sequence")?,
-            host: row.try_get("host")?,
-            action: row.try_get("action")?,
         })
     }
 }

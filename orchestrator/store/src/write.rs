@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::run::Ended;
 use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost, State};
-use os_upgrade_protocol::{Action, HostName, RunId};
+use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
 use serde::Serialize;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
@@ -215,7 +215,7 @@ async fn host_rows(
 
 async fn facts(connection: &mut SqliteConnection, entries: &[FactEntry]) -> sqlx::Result<()> {
     let mut insert: QueryBuilder<Sqlite> = QueryBuilder::new(
-        "INSERT INTO facts (sequence, place, at, type, event, actor, run, host, list, command, action, fact) ",
+        "INSERT INTO facts (sequence, place, at, type, event, actor, run, host, list, fact) ",
     );
     insert.push_values(entries, |mut row, entry| {
         row.push_bind(entry.sequence.cast_signed())
@@ -227,8 +227,6 @@ async fn facts(connection: &mut SqliteConnection, entries: &[FactEntry]) -> sqlx
             .push_bind(entry.run.as_ref().map(RunId::as_str))
             .push_bind(entry.host.as_ref().map(HostName::as_str))
             .push_bind(entry.list)
-            .push_bind(entry.command.map(|command| command.sequence.cast_signed()))
-            .push_bind(entry.command.and_then(|command| command.seen).map(Action::as_str))
             .push_bind(entry.json.as_str());
     });
     insert.build().execute(connection).await?;

@@ -20,7 +20,6 @@ pub enum BuildError {
     Other {
         /// The base URL of the server.
         url: HttpUrl,
-        /// The reason.
         source: reqwest::Error,
     },
 }

@@ -24,9 +24,7 @@ pub enum PemError {
     Unreadable {
         /// The role of the file, with the setting or option that names it.
         role: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// Its content is unusable.
@@ -34,7 +32,6 @@ pub enum PemError {
     Invalid {
         /// The role of the file, with the setting or option that names it.
         role: &'static str,
-        /// The file.
         path: PathBuf,
         /// What is wrong, as the rest of a sentence about the file.
         why: String,

@@ -38,7 +38,6 @@ pub const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// Zone data as it was read.
 #[derive(Debug)]
 pub struct ZoneData {
-    /// The rules.
     pub zones: Zones,
     /// Where they were looked for.
     pub directory: PathBuf,

@@ -29,7 +29,6 @@ pub enum Error {
     /// The credentials file cannot be used.
     #[error("cannot use the NATS credentials in {}", path.display())]
     Credentials {
-        /// The file.
         path: PathBuf,
         /// Why not.
         source: FileError,
@@ -37,7 +36,6 @@ pub enum Error {
     /// A TLS certificate or key file cannot be read.
     #[error("cannot read {}", path.display())]
     Tls {
-        /// The file.
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
@@ -49,7 +47,6 @@ pub enum Error {
         path.display()
     )]
     Certificates {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

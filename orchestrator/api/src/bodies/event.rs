@@ -8,7 +8,8 @@ use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
 use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_console::{describe, entry_reason};
 use os_upgrade_kernel::fact::{
-    ConfigFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact, SecretFact, SlotFact,
+    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact,
+    SecretFact, SlotFact,
 };
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
@@ -145,7 +146,13 @@ pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
         Fact::Restoration(RestorationFact::Restored { source, actor, .. }) => {
             SiteEvent::Restored { source: source.into(), actor }
         }
-        Fact::Control(_) => return None,
+        Fact::Control(
+            ControlFact::Fenced { .. }
+            | ControlFact::FencePassed { .. }
+            | ControlFact::LateCommandSeen { .. }
+            | ControlFact::CommandRetracted { .. }
+            | ControlFact::Ignored { .. },
+        ) => return None,
     })
 }
 

@@ -29,7 +29,7 @@ async fn preview(
     let published = api.published()?;
     let host = HostName::new(&name).ok().filter(|host| hosts::is_known(&published, host));
     let host = host.ok_or_else(|| Problem::not_found(format!("there is no host {name:?}")))?;
-    if !published.state.has_node(&host) {
+    if !published.state.settings.has_node(&host) {
         return Err(Problem::not_found(format!("{host} is not a node of a Kubernetes cluster")));
     }
     let preview = api.options.drains.of(&host).await.map_err(|why| match why {

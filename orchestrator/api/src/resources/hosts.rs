@@ -101,7 +101,7 @@ pub(crate) fn known(published: &PublishedState) -> Vec<&HostName> {
 /// Every known host, by name.
 fn all(published: &PublishedState) -> Vec<&HostName> {
     let PublishedState { state, view, .. } = published;
-    let nodes = view.nodes.iter().flat_map(OrdMap::keys).filter(|host| state.has_node(host));
+    let nodes = view.nodes.iter().flat_map(OrdMap::keys).filter(|host| state.settings.has_node(host));
     let queued = state.reboot_queue.entries.values().map(|entry| &entry.host);
     sorted(concerned(published).chain(nodes).chain(queued))
 }
@@ -125,7 +125,7 @@ fn sorted<'a>(hosts: impl Iterator<Item = &'a HostName>) -> Vec<&'a HostName> {
 pub(crate) fn is_known(published: &PublishedState, host: &HostName) -> bool {
     let PublishedState { state, view, versions, .. } = published;
     let is_node =
-        || view.nodes.as_ref().is_some_and(|nodes| nodes.contains_key(host)) && state.has_node(host);
+        || view.nodes.as_ref().is_some_and(|nodes| nodes.contains_key(host)) && state.settings.has_node(host);
     view.hosts.contains_key(host)
         || versions.contains_key(host)
         || state.enrolment.knows(host)

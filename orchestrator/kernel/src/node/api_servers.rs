@@ -1,4 +1,4 @@
-//! The rule about the API servers of a cluster: one that is under way is so alone.
+//! The rule about the API servers of a cluster: while one is under way, no other node may be.
 
 use imbl::OrdSet;
 use os_upgrade_protocol::HostName;
@@ -12,16 +12,22 @@ pub(crate) enum ApiServerRule<'a> {
     Waits(&'a HostName),
 }
 
-/// What the rule says of draining `host` while `under_way` are; without a host, of any that is no API server.
+/// The API server that is under way.
+pub(crate) fn server_under_way<'a>(
+    is_server: impl Fn(&HostName) -> bool,
+    under_way: &'a OrdSet<HostName>,
+) -> Option<&'a HostName> {
+    under_way.iter().find(|host| is_server(host))
+}
+
+/// What the rule says of draining the node of `host` while `under_way` are.
 pub(crate) fn api_server_rule<'a>(
     is_server: impl Fn(&HostName) -> bool,
     under_way: &'a OrdSet<HostName>,
-    host: Option<&HostName>,
+    host: &HostName,
 ) -> Option<ApiServerRule<'a>> {
-    let server = under_way.iter().find(|other| is_server(other)).map(ApiServerRule::UnderWay);
-    let waits = || {
-        let other = under_way.get_min().filter(|_| host.is_some_and(&is_server))?;
-        Some(ApiServerRule::Waits(other))
-    };
-    server.or_else(waits)
+    if let Some(server) = server_under_way(&is_server, under_way) {
+        return Some(ApiServerRule::UnderWay(server));
+    }
+    under_way.get_min().filter(|_| is_server(host)).map(ApiServerRule::Waits)
 }

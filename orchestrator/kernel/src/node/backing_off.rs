@@ -19,7 +19,7 @@ impl State {
         // The slot was held before this drain, for an upgrade that failed: what it is held for has not ended.
         if !self.slots.get(host)?.begun {
             Some(uncordon_due(host, Some(ReleaseCause::DrainGivenUp), Some(reason)))
-        } else if self.keeps_cordon(ReleaseCause::Failed) {
+        } else if self.settings.keeps_cordon(ReleaseCause::Failed) {
             self.backed_off(host, &reason, now)
         } else {
             Some(uncordon_due(host, None, Some(reason)))

@@ -7,7 +7,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 
 use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
-use super::wait::{FOREIGN_MARK, NodeWait, Pods, Volumes};
+use super::wait::{NodeWait, Pods, Volumes};
 use crate::fact::{Fact, NodeFact};
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
@@ -283,9 +283,8 @@ impl Answered<'_> {
             return self.waits(NodeWait::ForeignMark { fence });
         };
         // There is nothing to undo, and others can go first. The node is looked after without the host.
-        let reason = Reason::CordonLost { detail: FOREIGN_MARK.to_owned() };
         let mut facts = vec![self.fact(NodeStep::Uncordoned)];
-        facts.extend(state.backed_off(host, &reason, self.now));
+        facts.extend(state.backed_off(host, &Reason::ForeignMark, self.now));
         facts.extend(release(host, slot, ReleaseCause::DrainGivenUp));
         facts
     }
@@ -347,8 +346,8 @@ impl Answered<'_> {
     /// The node is drained for the entry at `index`: its host is told to reboot.
     fn drained_to_reboot(&self, index: u64, boot_id: Option<&str>, drained: Fact) -> Vec<Fact> {
         let (state, host) = (self.state, &self.job.host);
-        // Until it is known which boot it is to leave, the node is looked at again and again.
         let Some(entry) = state.reboot_queue.entries.get(&index) else { return Vec::new() };
+        // Until it is known which boot it is to leave, the node is looked at again and again.
         let Ok(rebooter) = Rebooter::of_entry(state, self.view, entry) else { return Vec::new() };
         // What was seen of it is older than a boot that the drain has found, and that one would be taken for the next.
         if let Rebooter::Command { boot_id: seen, .. } = rebooter

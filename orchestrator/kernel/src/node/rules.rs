@@ -7,6 +7,7 @@ use os_upgrade_protocol::{Action, HostName};
 use super::api_servers::{ApiServerRule, api_server_rule};
 use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
+use crate::config::Settings;
 use crate::fact::{Fact, NodeFact};
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
@@ -16,17 +17,36 @@ use crate::view::{SeenMark, SeenNode, View};
 /// How long a drain may take if the settings do not say so: as long as by default.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
 
-impl State {
+impl Settings {
     /// Whether the node of `host` is to be drained before the host is upgraded or rebooted.
     pub fn has_node(&self, host: &HostName) -> bool {
-        self.settings.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.includes(host))
+        self.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.includes(host))
     }
 
     /// After how long a drain is given up: after ten minutes if the settings have lost their `[kubernetes]` during it.
     pub fn drain_timeout(&self) -> Duration {
-        self.settings.kubernetes.as_ref().map_or(DRAIN_TIMEOUT, |kubernetes| kubernetes.drain_timeout)
+        self.kubernetes.as_ref().map_or(DRAIN_TIMEOUT, |kubernetes| kubernetes.drain_timeout)
     }
 
+    /// Whether a node stays cordoned when the slot of its host is released.
+    pub(crate) fn keeps_cordon(&self, why: ReleaseCause) -> bool {
+        match why {
+            ReleaseCause::Failed => {
+                self.kubernetes.as_ref().is_none_or(|kubernetes| !kubernetes.uncordon_failed)
+            }
+            // The host may be looked after; `hosts uncordon` ends that.
+            ReleaseCause::Operator => true,
+            ReleaseCause::Upgraded
+            | ReleaseCause::Rebooted
+            | ReleaseCause::NeverSent
+            | ReleaseCause::NotNeeded
+            | ReleaseCause::DrainGivenUp
+            | ReleaseCause::LateDone => false,
+        }
+    }
+}
+
+impl State {
     /// The fence for the marks of nodes; absent until the current one is passed.
     pub(crate) fn node_fence(&self) -> Option<NodeFence> {
         let fence = self.fence.as_ref().filter(|fence| fence.passed)?;
@@ -39,7 +59,7 @@ impl State {
             || self.nodes.get(host).is_none_or(|node| match &node.stage {
                 NodeStage::Drained => node.fence.is_some() && node.fence == self.node_fence(),
                 // It is not drained for what the slot is held for: the host is no node of the cluster any more.
-                NodeStage::Uncordoning { release: None, reason: None } => !self.has_node(host),
+                NodeStage::Uncordoning { release: None, reason: None } => !self.settings.has_node(host),
                 NodeStage::Checking
                 | NodeStage::Evicting
                 | NodeStage::Rechecking
@@ -68,14 +88,14 @@ impl State {
     }
 
     /// Why the drain of the node of `host` must wait for other nodes: an API server of the cluster is alone under way.
-    pub(crate) fn api_server_rule(&self, view: &View, host: &HostName) -> Option<Reason> {
-        if !self.has_node(host) {
+    pub(crate) fn waits_for_nodes(&self, view: &View, host: &HostName) -> Option<Reason> {
+        if !self.settings.has_node(host) {
             return None;
         }
         let Some(nodes) = &view.nodes else { return Some(Reason::ClusterUnseen) };
         let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
         let others = self.nodes_under_way().without(host);
-        Some(match api_server_rule(is_server, &others, Some(host))? {
+        Some(match api_server_rule(is_server, &others, host)? {
             ApiServerRule::UnderWay(server) => Reason::ApiServerUnderWay { host: server.clone() },
             ApiServerRule::Waits(other) => Reason::ApiServerWaits { host: other.clone() },
         })
@@ -84,25 +104,8 @@ impl State {
     /// The fact that uncordons the node of a host that failed, if the settings say so and it is not under way.
     pub(crate) fn uncordon_failed(&self, host: &HostName) -> Option<Fact> {
         let is_due = |node: &Node| matches!(node.stage, NodeStage::Uncordoning { .. });
-        let is_left = !self.keeps_cordon(ReleaseCause::Failed);
+        let is_left = !self.settings.keeps_cordon(ReleaseCause::Failed);
         (is_left && !is_due(self.nodes.get(host)?)).then(|| uncordon_due(host, None, None))
-    }
-
-    /// Whether a node stays cordoned when the slot of its host is released.
-    pub(crate) fn keeps_cordon(&self, why: ReleaseCause) -> bool {
-        match why {
-            ReleaseCause::Failed => {
-                self.settings.kubernetes.as_ref().is_none_or(|kubernetes| !kubernetes.uncordon_failed)
-            }
-            // The host may be looked after; `hosts uncordon` ends that.
-            ReleaseCause::Operator => true,
-            ReleaseCause::Upgraded
-            | ReleaseCause::Rebooted
-            | ReleaseCause::NeverSent
-            | ReleaseCause::NotNeeded
-            | ReleaseCause::DrainGivenUp
-            | ReleaseCause::LateDone => false,
-        }
     }
 }
 

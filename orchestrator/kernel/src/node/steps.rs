@@ -13,7 +13,7 @@ use crate::view::{SeenNode, View};
 
 /// Gives up drains that have taken too long.
 pub(crate) fn time_out_drains(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let after = state.drain_timeout();
+    let after = state.settings.drain_timeout();
     let is_late =
         |node: &Node| view.clock.is_trusted() && view.clock.has_passed(after.to_delta(), node.since, now);
     let late = state

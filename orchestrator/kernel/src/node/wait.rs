@@ -8,10 +8,6 @@ use super::fence::NodeFence;
 use crate::left_out::is_default;
 use crate::no_answer::NoAnswer;
 
-/// What is journaled of a mark of another journal, when that ends a drain.
-pub const FOREIGN_MARK: &str = "its node has a mark of a journal that this site does not have, from before it was set up anew or put back; \
-    `os-upgrade hosts uncordon` takes it over";
-
 /// How many pods are named.
 pub const PODS_NAMED_MAX: usize = 5;
 

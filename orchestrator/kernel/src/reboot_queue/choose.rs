@@ -11,7 +11,7 @@ use super::entry::{Entry, EntryStatus};
 use super::settings::RebootSettings;
 use super::state::RebootQueue;
 use crate::clock::ClockDoubt;
-use crate::node::{ApiServerRule, api_server_rule};
+use crate::node::{ApiServerRule, api_server_rule, server_under_way};
 use crate::owner::Owner;
 use crate::slot::HostDenied;
 
@@ -155,7 +155,7 @@ impl RebootQueue {
         }
         let under_way = self.hosts_under_way(nodes);
         let is_server = |host: &HostName| nodes.api_servers.contains(host);
-        if let Some(ApiServerRule::UnderWay(server)) = api_server_rule(is_server, &under_way, None) {
+        if let Some(server) = server_under_way(is_server, &under_way) {
             return Err(QueueBlocker::ApiServerUnderWay(server.clone()));
         }
         let count = self.under_way().count();
@@ -174,9 +174,10 @@ impl RebootQueue {
                 QueueBlocker::Unreachable { count, max, first }
             })?
         };
-        match api_server_rule(is_server, &under_way, Some(&entry.host)) {
-            Some(_) => Err(QueueBlocker::ApiServerWaits(entry.host.clone())),
+        match api_server_rule(is_server, &under_way, &entry.host) {
             None => Ok(index),
+            Some(ApiServerRule::UnderWay(server)) => Err(QueueBlocker::ApiServerUnderWay(server.clone())),
+            Some(ApiServerRule::Waits(_)) => Err(QueueBlocker::ApiServerWaits(entry.host.clone())),
         }
     }
 

@@ -181,6 +181,28 @@ impl EntryEvent {
         EntryStep::from(self).into()
     }
 
+    /// The command that was seen in the control stream: its sequence and action.
+    pub(super) const fn command(&self) -> Option<(u64, Action)> {
+        match self {
+            Self::CommandSent { sequence, .. } => Some((*sequence, Action::Reboot)),
+            Self::Waiting { .. }
+            | Self::Started { .. }
+            | Self::BackedOff { .. }
+            | Self::RebootBegan { .. }
+            | Self::AttemptDue { .. }
+            | Self::AttemptBegan
+            | Self::AttemptSucceeded
+            | Self::AttemptUnknown { .. }
+            | Self::Failed { .. }
+            | Self::Cancelled { .. }
+            | Self::NotRebooted
+            | Self::Removed
+            | Self::Booted { .. }
+            | Self::Rebooted
+            | Self::GivenUp { .. } => None,
+        }
+    }
+
     /// The operator, if one caused it.
     pub fn actor(&self) -> Option<&str> {
         match self {
@@ -364,15 +386,17 @@ impl Entry {
         }
         let to = |status| Self { status, last_transition: at, reason: None, ..self.clone() };
         let next = match (self.status, event) {
-            (_, EntryEvent::Waiting { reason }) => Self { reason: Some(reason.clone()), ..self.clone() },
-            (_, EntryEvent::Started { .. }) => Self { backoff_expire: None, ..to(S::Draining) },
-            (_, EntryEvent::BackedOff { until, reason }) => Self {
+            (S::Queued, EntryEvent::Waiting { reason }) => {
+                Self { reason: Some(reason.clone()), ..self.clone() }
+            }
+            (S::Queued, EntryEvent::Started { .. }) => Self { backoff_expire: None, ..to(S::Draining) },
+            (S::Draining, EntryEvent::BackedOff { until, reason }) => Self {
                 backoff_count: self.backoff_count.saturating_add(1),
                 backoff_expire: Some(*until),
                 reason: reason.clone(),
                 ..to(S::Queued)
             },
-            (_, EntryEvent::RebootBegan { boot_id }) => Self {
+            (S::Draining, EntryEvent::RebootBegan { boot_id }) => Self {
                 boot_id: Some(boot_id.clone()),
                 command: Some(Issued::first(Action::Reboot)),
                 ..to(S::Rebooting)
@@ -380,7 +404,7 @@ impl Entry {
             (S::Draining, EntryEvent::AttemptDue { node, boot_id }) => {
                 Self { boot_id: boot_id.clone(), attempt: Some(Attempt::first(node, at)), ..to(S::Rebooting) }
             }
-            (_, EntryEvent::CommandSent { attempt, sequence }) => {
+            (S::Rebooting, EntryEvent::CommandSent { attempt, sequence }) => {
                 Self { command: Some(Issued::sent(Action::Reboot, *attempt, *sequence, at)), ..self.clone() }
             }
             (
@@ -398,7 +422,9 @@ impl Entry {
             (S::Rebooting, EntryEvent::Failed { reason }) => {
                 Self { command: self.answered(), reason: Some(reason.clone()), ..self.clone() }
             }
-            (_, EntryEvent::Booted { .. }) => Self { command: self.answered(), reason: None, ..self.clone() },
+            (S::Rebooting, EntryEvent::Booted { .. }) => {
+                Self { command: self.answered(), reason: None, ..self.clone() }
+            }
             (S::Queued | S::Draining, EntryEvent::Cancelled { .. }) => to(S::Cancelled),
             // Its host has not been told anything yet.
             (S::Rebooting, EntryEvent::Cancelled { .. }) if self.is_at(AttemptStage::Due) => {
@@ -409,7 +435,7 @@ impl Entry {
                 Self { attempt: None, ..to(S::Cancelled) }
             }
             (S::Draining | S::Rebooting, EntryEvent::GivenUp { .. })
-            | (_, EntryEvent::Rebooted)
+            | (S::Rebooting, EntryEvent::Rebooted)
             | (S::Cancelled, EntryEvent::Removed) => return Ok(None),
             _ => return Err(illegal()),
         };
@@ -479,6 +505,35 @@ mod tests {
                 let illegal = IllegalEntryEvent { from, event: name };
                 assert_eq!(after, expected.map(|(_, _, to)| *to).ok_or(illegal), "{from:?} {name}");
             }
+        }
+    }
+
+    /// The stages of a step are in one table, and an entry moves as that says: once its host is back, nothing is sent any more.
+    #[test]
+    fn an_entry_moves_with_its_step() {
+        let after = |entry: &Entry, event: EntryEvent| entry.after(&event, at(1));
+        let by_worker =
+            after(&entry(EntryStatus::Draining), EntryEvent::RebootBegan { boot_id: "one".to_owned() });
+        let due = EntryEvent::AttemptDue { node: "n1".to_owned(), boot_id: None };
+        let by_command = after(&entry(EntryStatus::Draining), due.clone());
+        let sent = EntryEvent::CommandSent { attempt: 1, sequence: 7 };
+        let booted = EntryEvent::Booted { checked: false };
+        for rebooting in [by_worker.unwrap().unwrap(), by_command.unwrap().unwrap()] {
+            assert_eq!(rebooting.stage(), Stage::Boot);
+            let back = after(&rebooting, booted.clone()).unwrap().unwrap();
+            assert_eq!((back.status, back.stage()), (EntryStatus::Rebooting, Stage::Recover));
+            for event in [&sent, &booted, &due] {
+                let illegal = IllegalEntryEvent { from: EntryStatus::Rebooting, event: event.name() };
+                assert_eq!(after(&back, event.clone()), Err(illegal));
+            }
+            assert_eq!(after(&back, EntryEvent::Rebooted), Ok(None));
+        }
+        let group = GroupName::new("default").unwrap();
+        for drain in [false, true] {
+            let started =
+                EntryEvent::Started { group: group.clone(), provider: LockProvider::Embedded, drain };
+            let draining = after(&entry(EntryStatus::Queued), started).unwrap().unwrap();
+            assert_eq!(draining.stage(), Stage::Drain);
         }
     }
 

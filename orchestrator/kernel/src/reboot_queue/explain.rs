@@ -87,7 +87,7 @@ pub fn needs_operator(state: &State, view: &View, (index, entry): (u64, &Entry),
 /// Why an entry whose host is rebooted by the operator's command is not progressing.
 fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt) -> Option<EntryBlocker> {
     let is_gone = || {
-        let nodes = view.nodes.as_ref().filter(|_| state.has_node(&entry.host));
+        let nodes = view.nodes.as_ref().filter(|_| state.settings.has_node(&entry.host));
         nodes.is_some_and(|nodes| !nodes.contains_key(&entry.host))
     };
     // When what was begun is undone, if the host is in its old boot.

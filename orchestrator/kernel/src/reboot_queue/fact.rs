@@ -1,7 +1,7 @@
 //! What becomes true of the reboot queue.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, HostName};
+use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Serialize};
 
 use super::entry::EntryEvent;
@@ -51,20 +51,15 @@ pub enum QueueFact {
 impl QueueFact {
     /// What it is about.
     pub(crate) fn about(&self) -> About<'_> {
-        let about = match self {
+        match self {
             Self::Reboot { host, event, .. } => {
                 let about = About { actor: event.actor(), ..About::host(OwnerRef::None, host) };
-                if let EntryEvent::CommandSent { sequence, .. } = event {
-                    about.of_command(*sequence, Some(Action::Reboot))
-                } else {
-                    about
-                }
+                about.of_command_seen(event.command()).in_list(AuditList::Reboots)
             }
             Self::RebootsQueued { actor, .. }
             | Self::Switched { actor, .. }
-            | Self::BackoffReset { actor } => About::by(actor),
-        };
-        about.in_list(AuditList::Reboots)
+            | Self::BackoffReset { actor } => About::by(actor).in_list(AuditList::Reboots),
+        }
     }
 
     /// What must be derived again after it.

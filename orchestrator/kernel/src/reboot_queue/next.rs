@@ -65,7 +65,8 @@ fn unreachable(state: &State, view: &View) -> OrdSet<HostName> {
         |seen: &SeenHost| matches!(seen.reachability, Reachability::Awaited | Reachability::Unreachable);
     let silent = view.hosts.iter().filter(|(_, seen)| is_silent(seen));
     let nodes = view.nodes.iter().flatten();
-    let not_ready = nodes.filter(|(name, node)| !node.is_ready && state.has_node(name)).map(|(name, _)| name);
+    let not_ready =
+        nodes.filter(|(name, node)| !node.is_ready && state.settings.has_node(name)).map(|(name, _)| name);
     let not_ready =
         not_ready.filter(|name| view.hosts.contains_key(*name) || is_node_without_worker(state, view, name));
     let missing = silent.map(|(name, _)| name).chain(not_ready);
@@ -77,7 +78,7 @@ pub(crate) fn is_node_without_worker(state: &State, view: &View, host: &HostName
     let is_node = || view.nodes.as_ref().is_some_and(|nodes| nodes.contains_key(host));
     let is_withdrawn = || matches!(state.enrolled(host), Enrolled::Withdrawn(_));
     state.settings.reboot.command.is_some()
-        && state.has_node(host)
+        && state.settings.has_node(host)
         && !view.hosts.contains_key(host)
         && is_node()
         && !is_withdrawn()
@@ -103,7 +104,8 @@ pub(crate) fn not_ready(
     if let Err(why) = Rebooter::of_entry(state, view, entry) {
         return Some(why);
     }
-    let node = view.nodes.as_ref().and_then(|nodes| nodes.get(host)).filter(|_| state.has_node(host));
+    let node =
+        view.nodes.as_ref().and_then(|nodes| nodes.get(host)).filter(|_| state.settings.has_node(host));
     if node.is_some_and(|node| state.has_foreign_mark(node)) {
         return Some(NotReady::ForeignMark { host: host.clone() });
     }

@@ -26,7 +26,7 @@ pub(crate) enum Rebooter<'a> {
 impl<'a> Rebooter<'a> {
     /// Who reboots `host` if it is told to now.
     pub(crate) fn of(state: &State, view: &'a View, host: &'a HostName) -> Result<Self, NotReady> {
-        let has_node = state.has_node(host);
+        let has_node = state.settings.has_node(host);
         let node = view.nodes.as_ref().filter(|_| has_node).and_then(|nodes| nodes.get(host));
         let Some(command) = state.settings.reboot.command else {
             let boot_id = announced_boot(view, host).ok_or(NotReady::NoWorker)?;
@@ -76,7 +76,7 @@ impl<'a> Rebooter<'a> {
 
 /// Whether `host` is ready, and the boot in which it is: as its Kubernetes node says, or its worker if it is no node.
 fn ready_boot<'a>(state: &State, view: &'a View, host: &HostName) -> Option<&'a str> {
-    if state.has_node(host) {
+    if state.settings.has_node(host) {
         return view.nodes.as_ref()?.get(host).filter(|node| node.is_ready)?.boot_id.as_deref();
     }
     let seen = view.hosts.get(host)?;
@@ -138,7 +138,7 @@ pub(crate) fn has_stayed(
 pub(crate) fn shows_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
     let sends_heartbeats = |seen: &SeenHost| seen.reachability != Reachability::Unknown;
     let shows_readiness =
-        || state.has_node(&entry.host) || view.hosts.get(&entry.host).is_some_and(sends_heartbeats);
+        || state.settings.has_node(&entry.host) || view.hosts.get(&entry.host).is_some_and(sends_heartbeats);
     entry.boot_id.is_some() && shows_readiness()
 }
 

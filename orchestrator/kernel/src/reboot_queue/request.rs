@@ -204,7 +204,7 @@ fn add(
     if let Some((hosts, count)) =
         those(&|host| !view.hosts.contains_key(host) && !is_node_without_worker(state, view, host))
     {
-        let may_be_node = |host: &&HostName| !view.hosts.contains_key(*host) && state.has_node(host);
+        let may_be_node = |host: &&HostName| !view.hosts.contains_key(*host) && state.settings.has_node(host);
         let by_command = state.settings.reboot.command.is_some();
         let may_be_nodes = by_command && state.is_cluster_unseen(view) && named.iter().any(may_be_node);
         return Err(if may_be_nodes {

@@ -102,4 +102,23 @@ impl HostEvent {
     pub fn actor(&self) -> Option<&str> {
         if let Self::TimedOut { reason } | Self::Cancelled { reason } = self { reason.actor() } else { None }
     }
+
+    /// The command that was seen in the control stream: its sequence and action.
+    pub(super) const fn command(&self) -> Option<(u64, Action)> {
+        match self {
+            Self::CommandSent { action, sequence, .. } => Some((*sequence, *action)),
+            Self::Prepared
+            | Self::Waiting { .. }
+            | Self::TurnLost
+            | Self::SlotGranted { .. }
+            | Self::Drained
+            | Self::BackedOff { .. }
+            | Self::Recovering
+            | Self::RebootRequired
+            | Self::Upgraded
+            | Self::Failed { .. }
+            | Self::TimedOut { .. }
+            | Self::Cancelled { .. } => None,
+        }
+    }
 }

@@ -70,11 +70,7 @@ impl RunFact {
             Self::UpgradesBegan { run } | Self::Ended { run, .. } => About::run(run),
             Self::Host { run, host, event } => {
                 let about = About { actor: event.actor(), ..About::host(OwnerRef::Named(run), host) };
-                if let HostEvent::CommandSent { action, sequence, .. } = event {
-                    about.of_command(*sequence, Some(*action))
-                } else {
-                    about
-                }
+                about.of_command_seen(event.command())
             }
             Self::Missed(_) => About::default().in_list(AuditList::MissedRuns),
         }

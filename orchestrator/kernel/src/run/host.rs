@@ -85,7 +85,7 @@ impl HostStatus {
 
     /// Whether the host holds a slot and is being drained, upgraded, rebooted or uncordoned.
     pub const fn is_under_way(self) -> bool {
-        matches!(self, Self::Draining | Self::Upgrading | Self::Rebooting | Self::Recovering)
+        self.stage().is_under_way()
     }
 
     /// Whether the host may be at work on a command of its step.
@@ -131,7 +131,7 @@ impl HostStatus {
     /// The status after a move of the host's step.
     fn moved(self, by: Move) -> Option<Self> {
         Some(match self.stage().after(by)? {
-            Stage::Before => self,
+            Stage::Before => return None,
             Stage::Slot if by == Move::Waits => Self::Waiting,
             Stage::Slot => Self::Prepared,
             Stage::Drain => Self::Draining,

@@ -42,11 +42,12 @@ pub enum SecretFact {
 impl SecretFact {
     /// What it is about.
     pub(crate) fn about(&self) -> About<'_> {
-        let about = match self {
-            Self::Stored { actor, .. } | Self::Removed { actor, .. } => About::by(actor),
-            Self::KeySet { .. } => About::default(),
-        };
-        about.in_list(AuditList::Strongbox)
+        match self {
+            Self::Stored { actor, .. } | Self::Removed { actor, .. } => {
+                About::by(actor).in_list(AuditList::Strongbox)
+            }
+            Self::KeySet { .. } => About::default().in_list(AuditList::Strongbox),
+        }
     }
 
     /// What must be derived again after it.

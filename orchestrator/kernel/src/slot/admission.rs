@@ -92,7 +92,7 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
     if let Some(facts) = non_empty(released.collect()) {
         return Some(facts);
     }
-    let rule = |front: &Front<'_>| state.api_server_rule(view, &front.place.host);
+    let rule = |front: &Front<'_>| state.waits_for_nodes(view, &front.place.host);
     let (bound, free): (Vec<_>, Vec<_>) = usable.into_iter().partition(|front| rule(front).is_some());
     let admitted = match state.settings.provider {
         LockProvider::Embedded => admit_embedded(state, run, &free, now),

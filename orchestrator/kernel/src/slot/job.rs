@@ -214,7 +214,7 @@ fn locked_for_entry(
 }
 
 fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
-    if run.has_room() && state.api_server_rule(view, host).is_none() {
+    if run.has_room() && state.waits_for_nodes(view, host).is_none() {
         let owner = Owner::Run(run.id.clone());
         return vec![state.slot_granted(&owner, host, &slot.group, LockProvider::External)];
     }

@@ -1,16 +1,15 @@
-//! The step itself, whosever it is: what others ask of it, and what happens to it.
+//! Steps of runs and of entries alike: what others ask of them, and what happens to them.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use super::stage::Stage;
 use crate::config::LockProvider;
-use crate::fact::Fact;
+use crate::fact::{Fact, SlotFact};
 use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::run::{HostEvent, Issued, Run};
-use crate::slot::ReleaseCause;
 use crate::state::State;
 
 /// A host's step in a run, or for an entry of the reboot queue.
@@ -23,7 +22,7 @@ pub(crate) struct Step<'a> {
     pub(crate) command: Option<Issued>,
     /// Whether its host is about to be told what to do.
     pub(crate) is_unsent: bool,
-    /// Whether it waits at its stage for somebody to look after its host.
+    /// Whether it has failed at its stage, and needs an operator.
     pub(crate) has_failed: bool,
     /// How many of its drains were given up.
     pub(crate) backoffs: u32,
@@ -81,7 +80,7 @@ impl<'a> Step<'a> {
         self.command.filter(|command| self.is_unsent && command.sequence.is_none())
     }
 
-    /// What tells it from every other step.
+    /// A text that no other step has.
     pub(crate) fn text(&self) -> String {
         match &self.owner {
             Owner::Run(run) => format!("{run} {}", self.host),
@@ -144,8 +143,8 @@ impl State {
         }
     }
 
-    /// The step for which the slot of `host` is requested or held, or else its step in the active run. There is none for a slot that
-    /// outlives its owner.
+    /// The step for which the slot of `host` is requested or held; if that is over, its step in the active run. A host that is under
+    /// way in a run never has a slot that an entry owns, nor the reverse.
     pub(crate) fn step_of<'a>(&'a self, host: &'a HostName) -> Option<Step<'a>> {
         let of_slot = self.slots.get(host).and_then(|slot| self.step(&slot.owner, host));
         of_slot.or_else(|| Step::in_run(self.run.as_ref()?, host))
@@ -166,17 +165,25 @@ impl State {
         self.step_of(host).filter(|step| step.stage.is_under_way() && step.is_unsent)
     }
 
-    /// The facts that `host` is back, which was under way for `owner`: its slot is released for `why`, once its node, if it has one, is
-    /// uncordoned. `checked`: the operator's command says so.
-    pub(crate) fn host_is_back(
+    /// The fact that `owner` has got a slot of `group` for `host`, whose node is drained first if it has one.
+    pub(crate) fn slot_granted(
         &self,
         owner: &Owner,
         host: &HostName,
-        checked: bool,
-        why: ReleaseCause,
-    ) -> Vec<Fact> {
-        let is_cordoned = self.nodes.contains_key(host);
-        let event = if is_cordoned { StepEvent::Returned { checked } } else { StepEvent::Done };
-        [of_step(owner, host, event)].into_iter().chain(self.release_slot(host, why)).collect()
+        group: &GroupName,
+        provider: LockProvider,
+    ) -> Fact {
+        let (group, drain) = (group.clone(), self.settings.has_node(host));
+        of_step(owner, host, StepEvent::Granted { group, provider, drain })
+    }
+
+    /// The facts that a slot of `group` is requested from the lock server, for `owner` and `host`.
+    pub(crate) fn slot_requested(&self, owner: Owner, host: &HostName, group: &GroupName) -> Vec<Fact> {
+        let waiting = StepEvent::Waiting { reason: Reason::AskingForSlot { group: group.clone() } };
+        let waiting = of_step(&owner, host, waiting);
+        let (host, group) = (host.clone(), group.clone());
+        let is_new = !self.slots.contains_key(&host);
+        let requested = is_new.then(|| Fact::Slot(SlotFact::Requested { host, group, owner }));
+        requested.into_iter().chain([waiting]).collect()
     }
 }

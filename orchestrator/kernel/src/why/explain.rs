@@ -1,4 +1,4 @@
-//! Why a host is not progressing, and until when: which blockers apply. Their sentences are in `blocker.rs`.
+//! Why a host is not progressing, and until when: which blockers apply. `console` has their sentences.
 
 use std::collections::BTreeMap;
 

@@ -232,6 +232,7 @@ fn reasons() {
         (Reason::CordonLost { detail: detail() }, r#"{"kind":"cordon-lost","detail":"refused"}"#),
         (Reason::ApiServerUnderWay { host: host("h1") }, r#"{"kind":"api-server-under-way","host":"h1"}"#),
         (Reason::ApiServerWaits { host: host("h1") }, r#"{"kind":"api-server-waits","host":"h1"}"#),
+        (Reason::ForeignMark, r#"{"kind":"foreign-mark"}"#),
         (Reason::ClusterUnseen, r#"{"kind":"cluster-unseen"}"#),
         (
             Reason::RebootCommandFailed { detail: "no".to_owned(), output: None },

@@ -60,12 +60,10 @@ pub enum Action {
         call: CallId,
         /// The process that leads.
         to: LeaseHolder,
-        /// The request.
         forwarded: Forwarded,
     },
     /// Pass a committed record to the projection.
     Project {
-        /// The record.
         committed: Box<Committed>,
         /// Whether this instance decided it. If so, it also logs the facts.
         decided_here: bool,

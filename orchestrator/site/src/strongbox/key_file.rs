@@ -23,28 +23,17 @@ const OTHERS: u32 = 0o026;
 pub enum KeyFileError {
     /// The file cannot be read.
     #[error("cannot read {}, the `key-file` of [strongbox]", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// Others may know the key.
     #[error("{}, the `key-file` of [strongbox], {why}", path.display())]
     Unsafe {
-        /// The file.
         path: PathBuf,
         /// What is wrong and what to do.
         why: String,
     },
     /// The content is not a key.
     #[error("{}, the `key-file` of [strongbox]", path.display())]
-    Unfit {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: InvalidKey,
-    },
+    Unfit { path: PathBuf, source: InvalidKey },
 }
 
 /// Reads the key in the file at `path`.

@@ -1,12 +1,14 @@
 //! Unusable files: each has its own error, and none is changed.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
 
 use os_upgrade_kernel::Fact;
-use os_upgrade_kernel::fact::RunFact;
+use os_upgrade_protocol::{Action, HostName};
 use os_upgrade_test_site::{TestSite, put_config};
+use sqlx::migrate::{Migration, MigrationType};
 
 use super::*;
 
@@ -140,7 +142,7 @@ async fn newer_schema_is_refused() {
 }
 
 /// Facts, each as an older schema has it: without what it is about but for its actor.
-const STORED: [&str; 25] = [
+const STORED: [&str; 22] = [
     r#"{"type":"hold-placed","group":"edge","id":"n7","actor":"eve","reason":"a new disk"}"#,
     r#"{"type":"holder-released","group":"edge","id":"n7","actor":"eve","reason":"it burnt"}"#,
     r#"{"type":"lock-granted","group":"edge","id":"n7","actor":"token rack"}"#,
@@ -156,64 +158,125 @@ const STORED: [&str; 25] = [
     r#"{"type":"host-removed","host":"h1","actor":"eve","reason":"scrapped","announced":7}"#,
     r#"{"type":"node","host":"h1","step":{"kind":"uncordoned"}}"#,
     r#"{"type":"node","host":"h1","step":{"kind":"uncordon-requested","actor":"eve","reason":"mended"}}"#,
+    r#"{"type":"run-missed","start":"2026-11-21T01:00:00Z","latest":"2026-11-21T01:00:00Z","end":"2026-11-21T02:00:00Z","reason":{"kind":"no-leader"}}"#,
     r#"{"type":"reboots-queued","hosts":["h1"],"actor":"eve"}"#,
     r#"{"type":"reboot","index":7,"host":"h1","event":{"kind":"rebooted"}}"#,
-    r#"{"type":"reboot","index":7,"host":"h1","event":{"kind":"command-sent","attempt":1,"sequence":12}}"#,
     r#"{"type":"reboot-queue-switched","enabled":false,"actor":"eve"}"#,
     r#"{"type":"reboot-backoff-reset","actor":"eve"}"#,
     r#"{"type":"host","run":"r1","host":"h1","event":{"type":"prepared"}}"#,
-    r#"{"type":"host","run":"r1","host":"h1","event":{"type":"command-sent","action":"upgrade","attempt":1,"sequence":9}}"#,
-    r#"{"type":"late-command-seen","host":"h1","action":"reboot","sequence":10}"#,
-    r#"{"type":"command-retracted","host":"h1","sequence":10,"deleted":true}"#,
     r#"{"type":"fenced","sequence":7,"leader":"one"}"#,
 ];
 
-/// A store whose schema was made in steps keeps what it has, and facts are selected by what they are about.
+/// A store with an older schema keeps what it has, and its facts are found in the lists.
 #[tokio::test]
-async fn schema_of_steps_is_adopted() {
+async fn older_schemas_are_brought_up_to_date() {
+    let steps = "(8, 'projection', '2026-11-22', 1, x'00', 1), (15, 'pruned', '2026-11-27', 1, x'00', 1)";
+    for (versions, expected) in [
+        (steps.to_owned(), vec!["8", "15", "16", "17"]),
+        (format!("(16, 'schema', '2026-11-28', 1, x'{}', 1)", checksum_of_16()), vec!["16", "17"]),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let path = older_store(&directory, &versions).await;
+        Projector::open(&path, "site").await.unwrap().close().await.unwrap();
+        assert_eq!(rows(&path, "SELECT version FROM _sqlx_migrations").await, expected);
+        let expected = STORED.map(|json| {
+            let list = fact(json).about().list.map_or("-", Into::into);
+            format!("{list} | {json}")
+        });
+        assert_eq!(rows(&path, "SELECT list, fact FROM facts ORDER BY sequence").await, expected);
+    }
+}
+
+/// `doctor` and `restore` look for lost commands in a store that no `serve` of this version has opened yet.
+#[tokio::test]
+async fn commands_are_read_from_older_schemas() {
     let directory = TempDir::new().unwrap();
+    let path = older_store(&directory, "(15, 'pruned', '2026-11-27', 1, x'00', 1)").await;
+    let commands = [
+        (
+            30,
+            r#"{"type":"host","run":"r1","host":"h1","event":{"type":"command-sent","action":"upgrade","attempt":1,"sequence":9}}"#,
+        ),
+        (
+            31,
+            r#"{"type":"reboot","index":7,"host":"h2","event":{"kind":"command-sent","attempt":1,"sequence":12}}"#,
+        ),
+        (32, r#"{"type":"late-command-seen","host":"h3","action":"reboot","sequence":11}"#),
+        (
+            33,
+            r#"{"type":"host","run":"r1","host":"h4","event":{"type":"command-sent","action":"prepare","attempt":1,"sequence":13}}"#,
+        ),
+        (34, r#"{"type":"command-retracted","host":"h4","sequence":13,"deleted":true}"#),
+    ];
+    let mut older = connect(&path).await;
+    for (sequence, json) in commands {
+        insert(&mut older, sequence, json).await;
+    }
+    insert_text(&mut older, 35, "newer", Some("h5"), r#"{"type":"newer","host":"h5","sequence":14}"#).await;
+    sqlx::Connection::close(older).await.unwrap();
+    let found = History::open(&path).await.unwrap().commands().await.unwrap();
+    let found: Vec<_> =
+        found.iter().map(|command| (command.sequence, command.host.as_str(), command.action)).collect();
+    assert_eq!(found, [(9, "h1", Action::Upgrade), (11, "h3", Action::Reboot), (12, "h2", Action::Reboot)]);
+}
+
+fn fact(json: &str) -> Fact {
+    serde_json::from_str(json).unwrap()
+}
+
+/// A store with the schema before lists, whose migrations are these `versions`, with the facts of [`STORED`].
+async fn older_store(directory: &TempDir, versions: &str) -> PathBuf {
     let path = directory.path().join("store.sqlite");
     let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
     let mut older = sqlx::ConnectOptions::connect(&options).await.unwrap();
-    sqlx::raw_sql(include_str!("../../../../migrations/0016_schema.sql")).execute(&mut older).await.unwrap();
-    let version = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL, \
-                   installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, success BOOLEAN NOT NULL, checksum BLOB NOT NULL, \
-                   execution_time BIGINT NOT NULL); INSERT INTO site VALUES (1, 'site'); INSERT INTO _sqlx_migrations VALUES \
-                   (8, 'projection', '2026-11-22', 1, x'00', 1), (15, 'pruned', '2026-11-27', 1, x'00', 1)";
-    sqlx::raw_sql(version).execute(&mut older).await.unwrap();
-    for (sequence, json) in (1_i64..).zip(STORED) {
-        let fact: Fact = serde_json::from_str(json).unwrap();
-        let event =
-            if let Fact::Run(RunFact::Host { event, .. }) = &fact { Some(event.name()) } else { None };
-        sqlx::query(
-            "INSERT INTO facts VALUES (?, 0, '2026-11-22T00:00:00.000000000Z', ?, ?, ?, NULL, NULL, ?)",
-        )
-        .bind(sequence)
-        .bind(fact.name())
-        .bind(event)
-        .bind(fact.about().actor)
-        .bind(json)
-        .execute(&mut older)
-        .await
-        .unwrap();
+    sqlx::raw_sql(SCHEMA_16).execute(&mut older).await.unwrap();
+    let table = format!(
+        "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL, \
+         installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, success BOOLEAN NOT NULL, checksum BLOB NOT NULL, \
+         execution_time BIGINT NOT NULL); INSERT INTO site VALUES (1, 'site'); INSERT INTO _sqlx_migrations VALUES {versions}"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(table)).execute(&mut older).await.unwrap();
+    for (sequence, json) in (1..).zip(STORED) {
+        insert(&mut older, sequence, json).await;
     }
     sqlx::Connection::close(older).await.unwrap();
-    Projector::open(&path, "site").await.unwrap().close().await.unwrap();
-    assert_eq!(rows(&path, "SELECT version FROM _sqlx_migrations").await, ["8", "15", "16", "17"]);
-    let expected = STORED.map(|json| {
-        let fact: Fact = serde_json::from_str(json).unwrap();
-        let about = fact.about();
-        let text = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let list = text(about.list.map(|list| <&str>::from(list).to_owned()));
-        let sequence = text(about.command.map(|command| command.sequence.to_string()));
-        let action =
-            text(about.command.and_then(|command| command.seen).map(|action| action.as_str().to_owned()));
-        format!("{list} | {sequence} | {action} | {json}")
-    });
-    assert_eq!(
-        rows(&path, "SELECT list, command, action, fact FROM facts ORDER BY sequence").await,
-        expected
-    );
+    path
+}
+
+const SCHEMA_16: &str = include_str!("../../../../migrations/0016_schema.sql");
+
+/// The checksum with which the program records that it made schema 16, in hexadecimal digits.
+fn checksum_of_16() -> String {
+    let (kind, sql) = (MigrationType::Simple, sqlx::SqlSafeStr::into_sql_str(SCHEMA_16));
+    let migration = Migration::new(16, "schema".into(), kind, sql, false);
+    migration.checksum.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+async fn insert(connection: &mut SqliteConnection, sequence: i64, json: &str) {
+    let fact = fact(json);
+    let host = fact.about().host.map(HostName::as_str);
+    insert_text(connection, sequence, fact.name(), host, json).await;
+    sqlx::query("UPDATE facts SET actor = ? WHERE sequence = ?")
+        .bind(fact.about().actor)
+        .bind(sequence)
+        .execute(connection)
+        .await
+        .unwrap();
+}
+
+async fn insert_text(
+    connection: &mut SqliteConnection,
+    sequence: i64,
+    name: &str,
+    host: Option<&str>,
+    json: &str,
+) {
+    let insert =
+        "INSERT INTO facts VALUES (?, 0, '2026-11-22T00:00:00.000000000Z', ?, NULL, NULL, NULL, ?, ?)";
+    sqlx::query(insert).bind(sequence).bind(name).bind(host).bind(json).execute(connection).await.unwrap();
 }
 
 #[tokio::test]

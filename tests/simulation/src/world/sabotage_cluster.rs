@@ -56,7 +56,7 @@ fn start_another(state: &State, _: DateTime<Utc>, fact: Fact) -> Vec<Fact> {
     };
     let waits = |(_, entry): &(&u64, &Entry)| {
         let is_free = !state.slots.contains_key(&entry.host) && entry.host != *host;
-        entry.status == EntryStatus::Queued && is_free && state.has_node(&entry.host)
+        entry.status == EntryStatus::Queued && is_free && state.settings.has_node(&entry.host)
     };
     let another = state.reboot_queue.entries.iter().find(waits).map(|(index, entry)| {
         Fact::Queue(QueueFact::Reboot { index: *index, host: entry.host.clone(), event: started.clone() })

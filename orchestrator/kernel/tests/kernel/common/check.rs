@@ -390,10 +390,10 @@ impl Turn<'_> {
 
     /// Whether every API server of the cluster is still drained alone if the node of `name` is drained now.
     fn may_be_drained(&self, name: &HostName) -> bool {
-        let Some(nodes) = &self.view.nodes else { return !self.state.has_node(name) };
+        let Some(nodes) = &self.view.nodes else { return !self.state.settings.has_node(name) };
         let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
         let mut others =
             self.state.nodes.keys().filter(|host| *host != name && !self.state.stays_cordoned(host));
-        !self.state.has_node(name) || !others.any(|other| is_server(other) || is_server(name))
+        !self.state.settings.has_node(name) || !others.any(|other| is_server(other) || is_server(name))
     }
 }

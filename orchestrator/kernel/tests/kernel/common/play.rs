@@ -610,7 +610,7 @@ impl Play {
         let again = self.site.state.slots.values().filter_map(os_upgrade_kernel::Slot::unlock_again_at);
         let in_run = self.site.state.run.iter().flat_map(|run| run.hosts().values());
         let until = in_run.filter_map(|host| host.backoff).map(|backoff| backoff.until);
-        let drain_timeout = self.site.state.drain_timeout().to_delta();
+        let drain_timeout = self.site.state.settings.drain_timeout().to_delta();
         let given_up = self.site.state.nodes.values().map(|node| node.since + drain_timeout);
         if let Some(next) = again.chain(until).chain(given_up).filter(|until| *until > self.site.now).min() {
             self.site.now = next;

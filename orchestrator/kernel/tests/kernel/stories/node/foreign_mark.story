@@ -47,7 +47,7 @@
 # The drain of one that is found only then is given up, and what it held is free.
 > cluster h1 superseded 900
   + node host=h1 step=uncordoned
-  + reboot event=(backed-off reason=(cordon-lost detail="its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts uncordon` takes it over") until=2026-11-21T01:05:00Z) host=h1 index=0
+  + reboot event=(backed-off reason=foreign-mark until=2026-11-21T01:05:00Z) host=h1 index=0
   + slot-released host=h1 why=drain-given-up
   ! check h2 under 1
 > queue
