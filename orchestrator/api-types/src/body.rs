@@ -15,7 +15,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::query::ListMode;
 use crate::text::{ActionWord, AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
-use crate::word::Word;
+use crate::word::{BlockerKind, Word};
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -161,19 +161,25 @@ pub struct Kind {
     pub kind: String,
 }
 
+/// What a client reads of the cause of a blocker.
+#[derive(Debug, Serialize, Deserialize)]
+struct ReadCause {
+    kind: Word<BlockerKind>,
+}
+
 /// Something that keeps a host from progressing, on the wire.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Blocker {
     #[serde(flatten)]
-    cause: TwoSided<Cause, Kind>,
+    cause: TwoSided<Cause, ReadCause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
 }
 
 impl Blocker {
-    /// The word for its kind, for a client.
-    pub fn kind(&self) -> Option<&str> {
-        self.cause.read().map(|read| read.kind.as_str())
+    /// Its kind, for a client; absent if clients treat it as any other.
+    pub fn kind(&self) -> Option<BlockerKind> {
+        self.cause.read()?.kind.known()
     }
 }
 
@@ -270,8 +276,10 @@ mod tests {
 
     #[test]
     fn blocker_of_a_newer_version_is_read() {
-        let blocker = json!({ "kind": "of a newer version", "host": "h01", "until": "2026-11-21T01:42:10Z" });
-        let blocker: Blocker = serde_json::from_value(blocker).unwrap();
-        assert_eq!(blocker.kind(), Some("of a newer version"));
+        let kind = |kind: &str| {
+            let blocker = json!({ "kind": kind, "host": "h01", "until": "2026-11-21T01:42:10Z" });
+            serde_json::from_value::<Blocker>(blocker).unwrap().kind()
+        };
+        assert_eq!((kind("no-run"), kind("of a newer version")), (Some(BlockerKind::NoRun), None));
     }
 }

@@ -16,7 +16,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::word::{Behalf, Enrolment};
+use crate::word::{Behalf, Enrolment, StrongboxStep};
 
 /// Whether a host takes part in runs: all words for it.
 pub const ENROLMENTS: &[&str] = Enrolment::VARIANTS;
@@ -104,7 +104,7 @@ words! {
     /// The role of an instance.
     RoleWord = ["leader", "follower"];
     /// A change of the strongbox.
-    StrongboxWord = ["strongbox-made", "secret-kept", "secret-removed"];
+    StrongboxWord = StrongboxStep::VARIANTS.iter().copied();
     /// The operation of a step of a JSON Patch.
     PatchWord = ["add", "remove", "replace", "move", "copy", "test"];
     /// What happens to a host that is unreachable when a run starts: it is skipped, or fails.

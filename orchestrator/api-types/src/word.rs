@@ -87,6 +87,36 @@ impl Enrolment {
     }
 }
 
+/// What keeps a host from progressing, as far as clients treat it differently from other causes.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum BlockerKind {
+    AwaitsApproval,
+    HeartbeatAwaited,
+    HostWithdrawn,
+    NoRun,
+    NodeCordoned,
+    NodeUnderWay,
+    RebootUnderWay,
+    SlotHeld,
+}
+
+/// What was done to the strongbox.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum StrongboxStep {
+    /// It got a new key.
+    StrongboxMade,
+    SecretKept,
+    SecretRemoved,
+}
+
 /// For whom a slot is held.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
@@ -113,10 +143,11 @@ impl From<Enrolled<'_>> for Enrolment {
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_kernel::fact::SecretFact;
     use os_upgrade_kernel::node::NodeStepKind;
     use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep};
     use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
-    use os_upgrade_kernel::{HostStatus, RestoreSource, RunResult};
+    use os_upgrade_kernel::{Cause, HostStatus, RestoreSource, RunResult};
     use os_upgrade_protocol::Action;
     use serde_json::json;
     use strum::VariantNames;
@@ -162,11 +193,21 @@ mod tests {
             round_trips(known);
         }
         all_known::<Behalf>();
+        all_known::<BlockerKind>();
         all_known::<EntryStep>();
         all_known::<HostStep>();
         all_known::<NodeStepKind>();
         all_known::<RestoreSource>();
         all_known::<StopKind>();
+        all_known::<StrongboxStep>();
         all_known::<TriggerKind>();
+    }
+
+    #[test]
+    fn words_are_those_of_the_kernel() {
+        for kind in BlockerKind::VARIANTS {
+            assert!(Cause::kinds().any(|known| known == *kind), "{kind}");
+        }
+        assert_eq!(StrongboxStep::VARIANTS, SecretFact::VARIANTS);
     }
 }

@@ -10,8 +10,8 @@ use os_upgrade_api_types::routes::runs::{MissedRun, Run};
 use os_upgrade_api_types::routes::slots::Slots;
 use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, State, WindowUsedBy};
 use os_upgrade_api_types::routes::windows::Windows;
-use os_upgrade_api_types::word::Word;
-use os_upgrade_kernel::HostStatus;
+use os_upgrade_api_types::word::{BlockerKind, Word};
+use os_upgrade_kernel::{HostStatus, Warning};
 use serde::Deserialize;
 
 use crate::describe::describe;
@@ -20,9 +20,6 @@ use crate::row::Detail;
 use crate::rows::reboot_queue;
 use crate::rows::runs::{by, short, stopping, why_missed};
 use crate::zone::{Zone, span};
-
-/// The kind of the warning that no application is configured.
-const NO_APPLICATIONS: &str = "no-applications";
 
 /// The API's answers that the status of a site is made from.
 #[derive(Debug, Deserialize)]
@@ -150,7 +147,8 @@ impl Status {
 
     /// Whether a run would have no host, because no application is configured.
     fn upgrades_nothing(&self) -> bool {
-        self.state.config_warnings.iter().any(|warning| warning.kind() == Some(NO_APPLICATIONS))
+        let kind = Warning::NoApplications.kind();
+        self.state.config_warnings.iter().any(|warning| warning.kind() == Some(kind))
     }
 
     /// The next automatic run, or why there is none, and what is said of windows.
@@ -234,7 +232,7 @@ fn used_by(used: Option<&WindowUsedBy>) -> String {
 
 /// Whether it goes on once its node is drained or uncordoned.
 fn is_kept_by_node(host: &HostState<'_>) -> bool {
-    host.blockers.first().is_some_and(|blocker| blocker.kind() == Some("node-under-way"))
+    host.blockers.first().is_some_and(|blocker| blocker.kind() == Some(BlockerKind::NodeUnderWay))
 }
 
 /// Whether the active run has it, and is not done with it.
@@ -251,11 +249,15 @@ fn is_at_work(host: &HostState<'_>) -> bool {
 fn is_waiting(host: &HostState<'_>) -> bool {
     let is_known = match host.blockers.first().and_then(Blocker::kind) {
         // In the block of the reboot queue.
-        Some("reboot-under-way") => host.status.is_none(),
-        kind => matches!(
-            kind,
-            Some("no-run" | "awaits-approval" | "slot-held" | "heartbeat-awaited" | "node-cordoned")
-        ),
+        Some(BlockerKind::RebootUnderWay) => host.status.is_none(),
+        Some(
+            BlockerKind::NoRun
+            | BlockerKind::AwaitsApproval
+            | BlockerKind::SlotHeld
+            | BlockerKind::HeartbeatAwaited
+            | BlockerKind::NodeCordoned,
+        ) => true,
+        Some(BlockerKind::HostWithdrawn | BlockerKind::NodeUnderWay) | None => false,
     };
     !is_at_work(host) && !is_known && !is(host, HostStatus::is_final) && !host.why.is_empty()
 }

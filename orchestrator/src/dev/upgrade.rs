@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use os_upgrade_api_types::routes::runs::RunInFull;
 use os_upgrade_cli::output::outln;
+use os_upgrade_kernel::RunResult;
 use os_upgrade_protocol::text::one_line;
 use tokio::time::Instant;
 
@@ -71,12 +72,12 @@ pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
     .await?;
     progress.finish();
 
-    let result = run.run.result.as_deref().unwrap_or_default();
+    let result = run.run.result.clone().unwrap_or_default();
     outln!("run {id}: {result} after {:.1} s", started.elapsed().as_secs_f64());
     for (host, release, boot_id) in before {
         outln!("{}", summary(&run, host, &release, &boot_id));
     }
-    if result != "completed" {
+    if result.known() != Some(RunResult::Completed) {
         bail!("the run has ended {result}");
     }
     Ok(())

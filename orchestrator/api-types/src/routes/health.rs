@@ -1,6 +1,8 @@
 //! `/healthz` and `/readyz`, for supervisors and load balancers.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
@@ -47,17 +49,18 @@ pub struct Health {
 }
 
 /// The orchestrator accepts writes.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Ready<'a> {
     pub ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RoleWord>)]
-    pub role: Option<&'static str>,
+    pub role: Option<Cow<'static, str>>,
     /// The instance that leads; absent while unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub leader: Option<&'a str>,
+    pub leader: Option<Cow<'a, str>>,
     /// Whether there are secrets to which this instance has no key, and which it does not need.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
     pub sealed: bool,
     /// How many messages of the journal the history of this instance is behind; absent if none. What was decided last is not in
     /// lists of runs and in events yet.
@@ -65,20 +68,21 @@ pub struct Ready<'a> {
     pub history_behind: Option<u64>,
     /// The setting of a NATS stream that somebody has changed, and what it must be; absent if all are as they must be.
     #[serde(rename = "changed-setting", skip_serializing_if = "Option::is_none")]
-    pub changed_setting: Option<&'a str>,
+    pub changed_setting: Option<Cow<'a, str>>,
     /// The time zone data by which this instance works out windows while it leads.
-    #[serde(rename = "zone-data")]
+    #[serde(rename = "zone-data", default)]
+    #[schema(required)]
     pub zone_data: ZoneData<'a>,
 }
 
 /// Time zone data of the IANA database.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ZoneData<'a> {
     /// The release, such as `2026f`; absent if the system does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<&'a str>,
+    pub version: Option<Cow<'a, str>>,
     /// `system`, or `built-in` where the system has none.
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
     /// Why they should be replaced by newer ones; absent if they need not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,

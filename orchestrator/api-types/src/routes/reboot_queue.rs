@@ -387,6 +387,10 @@ pub struct Entry<'a> {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub of_queue: bool,
+    /// Whether it goes on only once an operator has looked after its host: it failed, or nobody knows whether it did; absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub needs_operator: bool,
     /// The end of what `reboot-command` printed when it failed, for callers with the role operator; absent if it printed nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Cow<'a, str>>,

@@ -300,7 +300,7 @@ pub struct Run<'a> {
     pub end_time: Option<Stamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<PastRunResultWord>)]
-    pub result: Option<Cow<'a, str>>,
+    pub result: Option<Word<RunResult>>,
     /// The phase of the run, or its last phase.
     #[schema(value_type = PhaseWord)]
     pub phase: Cow<'a, str>,
@@ -320,7 +320,8 @@ pub struct RunInFull<'a> {
     pub run: Run<'a>,
     pub hosts: Vec<HostOfRunInFull<'a>>,
     /// What happened, as `/v1/state/os-upgrade/events` sends it.
-    #[schema(value_type = Vec<Event>)]
+    #[serde(default)]
+    #[schema(required, value_type = Vec<Event>)]
     pub events: Vec<TwoSided<Event, Event>>,
     /// What to continue `events-after`; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]

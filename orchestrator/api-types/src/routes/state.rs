@@ -8,10 +8,11 @@
 use std::borrow::Cow;
 
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{Config, HostStatus, RunResult, StopCause as Cause, WindowUse};
+use os_upgrade_kernel::{ClockDoubt, Config, HostStatus, RunResult, StopCause as Cause, WindowUse};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
+use strum::VariantNames as _;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp, TwoSided};
@@ -161,6 +162,13 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<HostState>)]
     pub hosts: Option<Vec<HostState<'a>>>,
+}
+
+impl State<'_> {
+    /// Whether no run starts automatically because the time is in doubt.
+    pub fn is_clock_in_doubt(&self) -> bool {
+        self.next_upgrade_reason.as_deref().is_some_and(|reason| ClockDoubt::VARIANTS.contains(&reason))
+    }
 }
 
 /// The configuration in force. Clients read it from its own resource.

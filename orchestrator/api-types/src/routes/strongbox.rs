@@ -12,6 +12,7 @@ use crate::lists::list;
 use crate::query::{FactList, NameList};
 use crate::route::{ADMIN, Answer, Method, PathName, Route, Shape, Tag, VIEWER};
 use crate::text::{FactKeyText, KeyText, SecretNameText, SecretText, StrongboxWord};
+use crate::word::{StrongboxStep, Word};
 
 const SECRET: &str = "/v1/config/strongbox/secrets/{name}";
 
@@ -186,7 +187,7 @@ pub struct StrongboxChange<'a> {
     /// `strongbox-made` when the first secret is sealed with a key, in the same record as that secret.
     #[serde(rename = "type")]
     #[schema(value_type = StrongboxWord)]
-    pub kind: Cow<'a, str>,
+    pub kind: Word<StrongboxStep>,
     /// Who made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<Cow<'a, str>>,

@@ -1,5 +1,7 @@
 //! `/healthz` and `/readyz`, for supervisors and load balancers.
 
+use std::borrow::Cow;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
@@ -43,14 +45,14 @@ async fn ready(
             let zones = &published.view.zones;
             let ready = Ready {
                 ready: true,
-                role,
-                leader,
+                role: role.map(Cow::from),
+                leader: leader.map(Cow::from),
                 history_behind: Some(api.history_behind()).filter(|behind| *behind > 0),
-                changed_setting: published.changed_setting.as_deref(),
+                changed_setting: published.changed_setting.as_deref().map(Cow::from),
                 sealed: api.options.strongbox.sealed(&published.state.strongbox).is_some(),
                 zone_data: ZoneData {
-                    version: zones.version(),
-                    source: zones.source().as_str(),
+                    version: zones.version().map(Cow::from),
+                    source: zones.source().as_str().into(),
                     old: zones.old(Utc::now()).map(|old| old.to_string()),
                 },
             };

@@ -18,7 +18,9 @@ use os_upgrade_api_types::routes::reboot_queue::{
 use os_upgrade_api_types::routes::state::QueueInBrief;
 use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus, QueueBlocker};
-use os_upgrade_kernel::{EntryBlocker, RebootOperation, Request, WITHHELD, explain_entry, next_reboot};
+use os_upgrade_kernel::{
+    EntryBlocker, RebootOperation, Request, WITHHELD, explain_entry, needs_operator, next_reboot,
+};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Audit, FactRow};
@@ -99,6 +101,7 @@ impl Serialize for InQueue<'_> {
             why: blocker.as_ref().map(|by| describe(by).to_string()),
             why_kind: blocker.as_ref().map(|blocker| blocker.kind().into()),
             of_queue: blocker.as_ref().is_some_and(is_of_queue),
+            needs_operator: needs_operator(&published.state, &published.view, (*index, entry), *now),
             output: output(entry).filter(|_| *sees_output).map(Cow::from),
             progress: progress(published, &entry.host).filter(|_| entry.status.is_under_way()),
         };

@@ -112,7 +112,7 @@ fn brief(run: &RunRow) -> Run<'_> {
         start_time: Stamp(run.started_at),
         not_after: Stamp(run.not_after),
         end_time: run.ended_at.map(Stamp),
-        result: run.result.as_deref().map(Cow::from),
+        result: run.result.as_deref().map(Word::read),
         phase: run.phase.as_str().into(),
         stopping: run.stopping.as_deref().map(TwoSided::Sent),
         rollout: TwoSided::Sent(&run.rollout),

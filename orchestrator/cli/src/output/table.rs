@@ -3,7 +3,9 @@
 use std::iter;
 
 use console::{measure_text_width, pad_str, truncate_str};
+use os_upgrade_console::rows::runs::MISSED;
 use os_upgrade_console::{Column, Kind, Row, Zone};
+use os_upgrade_kernel::{HostStatus, Reachability};
 use os_upgrade_protocol::text::sanitized;
 
 /// The space between two columns.
@@ -16,8 +18,6 @@ const COLUMNS_MIN: usize = 6;
 const WORD_COLUMNS_MAX: usize = 40;
 /// The width to which rows are padded at most where nothing is cut, so that one long name does not widen all of them.
 const PADDED_COLUMNS_MAX: usize = 64;
-/// What is shown in red.
-const FAILURES: [&str; 4] = ["failed", "timed-out", "missed", "unreachable"];
 /// The width of a terminal into which every narrow table fits, in columns, however long its entries are.
 const TERMINAL_COLUMNS_MIN: usize = 80;
 /// What a column without a heading is called when it is cut.
@@ -122,7 +122,13 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
 
 /// `padded`, which shows `entry`: in red if it is a failure, on a terminal that has colours.
 fn coloured(padded: &str, entry: &str) -> String {
-    if FAILURES.contains(&entry) { console::style(padded).red().to_string() } else { padded.to_owned() }
+    if is_failure(entry) { console::style(padded).red().to_string() } else { padded.to_owned() }
+}
+
+/// Whether `entry` is the word for a failure. The results of runs have the words of hosts.
+fn is_failure(entry: &str) -> bool {
+    let hosts = [HostStatus::Failed, HostStatus::TimedOut].map(HostStatus::as_str);
+    hosts.contains(&entry) || entry == Reachability::Unreachable.as_str() || entry == MISSED
 }
 
 fn width(entries: &[String]) -> usize {

@@ -187,7 +187,7 @@ fn print(
     output: Output,
 ) -> Result<bool, Failure> {
     let data: Value = serde_json::from_str(data).map_err(anyhow::Error::from)?;
-    if data["kind"] == "reset" {
+    if data["kind"] == (SiteEvent::Reset { earliest: None }).kind() {
         if !shows_reset {
             return Ok(false);
         }

@@ -5,13 +5,16 @@ mod node;
 mod outdated;
 mod selection;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostsToApprove};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_console::rows::histories::HostChange;
 use os_upgrade_console::rows::hosts;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_protocol::HostName;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use self::leave::Leave;
@@ -149,14 +152,29 @@ async fn list(options: List) -> Result<(), Failure> {
     if outdated {
         hosts = outdated::among(hosts)?;
     }
-    hosts.retain(|host| {
-        let found = host["status"].as_str().or_else(|| host["last-result"]["status"].as_str());
-        status.is_none_or(|status| found == Some(status.as_str()))
-            && labels.iter().all(|(key, value)| host["labels"][key] == value.as_str())
-            && (!reboot_required || host["reboot-required"].is_string())
-    });
+    if status.is_some() || !labels.is_empty() || reboot_required {
+        let has_label = |host: &Host<'_>, key: &str, value: &str| {
+            host.labels.get(key).is_some_and(|announced| announced == value)
+        };
+        hosts = only(hosts, |host| {
+            status.is_none_or(|status| hosts::status_or_last(host) == Some(&Word::Known(status)))
+                && labels.iter().all(|(key, value)| has_label(host, key, value))
+                && (!reboot_required || host.reboot_required.is_some())
+        })?;
+    }
     note_last_known(&client, remote.output).await;
     remote.output.show::<Vec<Host<'_>>>(&Value::from(hosts))
+}
+
+/// Those of `hosts` for which `is_meant` holds, as they were read.
+fn only(hosts: Vec<Value>, is_meant: impl Fn(&Host<'_>) -> bool) -> anyhow::Result<Vec<Value>> {
+    let mut meant = Vec::new();
+    for host in hosts {
+        if is_meant(&Host::deserialize(&host).context("unexpected response")?) {
+            meant.push(host);
+        }
+    }
+    Ok(meant)
 }
 
 async fn approve(options: Approve) -> Result<(), Failure> {
@@ -227,7 +245,6 @@ impl View for Host<'static> {
 pub(super) mod tests {
     use os_upgrade_api_types::body::Page;
     use os_upgrade_console::Zone;
-    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;

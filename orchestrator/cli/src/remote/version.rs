@@ -1,7 +1,7 @@
 //! `os-upgrade version`: the version of this program, and of the instances of a site.
 
 use clap::Args;
-use os_upgrade_api_types::routes::cluster;
+use os_upgrade_api_types::routes::cluster::{self, ClusterState, InstanceState};
 use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize;
 use serde_json::json;
@@ -39,11 +39,10 @@ pub(super) async fn run(Version { server, output }: Version) -> Result<(), Failu
     let zones = os_upgrade_zones::read().to_string();
     let mut answer = json!({ "version": env!("CARGO_PKG_VERSION"), "time-zone-data": zones });
     if server.named().is_some() {
-        let cluster = Client::new(&server)?.call(&cluster::READ).await?;
-        let instances = cluster["instances"].as_array().into_iter().flatten();
-        let instances =
-            instances.map(|known| json!({ "instance": known["instance"], "version": known["version"] }));
-        answer["instances"] = instances.collect();
+        let ClusterState { instances, .. } = Client::new(&server)?.read(&cluster::READ).await?;
+        let version =
+            |known: &InstanceState<'_>| json!({ "instance": known.instance, "version": known.version });
+        answer["instances"] = instances.iter().map(version).collect();
     }
     output.show::<Versions>(&answer)
 }

@@ -69,7 +69,7 @@ fn reachability(host: &Host<'_>, zone: Zone) -> String {
 }
 
 /// The status in the active run, or else in the last one.
-fn status_or_last<'a>(host: &'a Host<'_>) -> Option<&'a Word<HostStatus>> {
+pub fn status_or_last<'a>(host: &'a Host<'_>) -> Option<&'a Word<HostStatus>> {
     host.status.as_ref().or_else(|| host.last_result.as_ref().map(|last| &last.status))
 }
 

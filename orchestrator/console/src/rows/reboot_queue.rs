@@ -71,7 +71,8 @@ pub(crate) fn in_brief(queue: &QueueInBrief) -> String {
     let Counts(counts) = &queue.counts;
     let counted = if counts.is_empty() { "no entries".to_owned() } else { counted(&queue.counts) };
     // That it is disabled is said already.
-    let why = queue.why.as_deref().filter(|_| queue.enabled && counts.contains_key("queued"));
+    let is_waiting = counts.contains_key(EntryStatus::Queued.as_str());
+    let why = queue.why.as_deref().filter(|_| queue.enabled && is_waiting);
     let why = why.map(|why| format!("; none starts: {why}")).unwrap_or_default();
     format!("{enabled}: {counted}{why}")
 }
@@ -79,22 +80,17 @@ pub(crate) fn in_brief(queue: &QueueInBrief) -> String {
 /// The entries at work, in lines. Those that need a person are elsewhere.
 pub(crate) fn under_way(entries: &Page<Entry<'_>>) -> impl Iterator<Item = String> {
     let at_work = entries.items.iter().filter(|entry| entry.status.is(EntryStatus::is_under_way));
-    at_work.filter(|entry| !needs_person(entry)).map(line)
+    at_work.filter(|entry| !entry.needs_operator).map(line)
 }
 
 /// The entries that do not go on without a person.
 pub(crate) fn for_person<'a, 'b>(entries: &'a Page<Entry<'b>>) -> impl Iterator<Item = &'a Entry<'b>> {
-    entries.items.iter().filter(|entry| needs_person(entry))
+    entries.items.iter().filter(|entry| entry.needs_operator)
 }
 
 /// Whether the entry is among the first of the queue, or may be among those that were not read.
 pub(crate) fn may_have(entries: &Page<Entry<'_>>, index: EntryIndex) -> bool {
     entries.next.is_some() || entries.items.iter().any(|entry| entry.index == index)
-}
-
-/// Whether it failed, or nobody knows whether it did.
-fn needs_person(entry: &Entry<'_>) -> bool {
-    matches!(entry.why_kind.as_deref(), Some("failed" | "attempt-unknown"))
 }
 
 /// Its host, and why it is not progressing.

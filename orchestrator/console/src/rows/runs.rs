@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::Counts;
 use os_upgrade_api_types::routes::runs::{HostOfRunInFull, MissedRun, Run, StopCause};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::HostStatus;
 use serde::{Deserialize, Deserializer};
 
@@ -14,6 +15,9 @@ use crate::zone::{Zone, span};
 
 /// How much of an id a narrow table shows: the time in it, in milliseconds, which tells runs apart.
 const ID_CHARS: usize = 13;
+
+/// What is shown in place of a result for a run that was due and did not start.
+pub const MISSED: &str = "missed";
 
 /// Whether an operator has cancelled the run.
 pub const fn is_cancel(stopping: Option<&StopCause>) -> bool {
@@ -135,7 +139,7 @@ impl Row for Listed {
         Column::new("BY", |row, _| row.run().map_or_else(|| "window".to_owned(), by)),
         Column::whole("STARTED", |row, zone| zone.show(row.time())),
         Column::new("TOOK", |row, _| row.cell(|run| duration(run).unwrap_or_else(|| "-".to_owned()))),
-        Column::new("RESULT", |row, _| row.run().map_or("missed", result_or_phase).to_owned()),
+        Column::new("RESULT", |row, _| row.run().map_or(MISSED, result_or_phase).to_owned()),
         Column::new("UPGRADED", |row, _| row.cell(upgraded)),
         Column::wide("HOSTS", |row, _| row.cell(|run| counted(counts(run)))),
         Column::wide("WHY", |row, _| row.why().unwrap_or_default()),
@@ -161,7 +165,7 @@ pub fn by(run: &Run<'_>) -> String {
 /// How it ended, or what goes on in it.
 fn result_or_phase<'a>(run: &'a Run<'_>) -> &'a str {
     let phase = || run.stopping.as_ref().map_or(&*run.phase, |cause| stopping_phase(cause.read()));
-    run.result.as_deref().unwrap_or_else(phase)
+    run.result.as_ref().map_or_else(phase, Word::as_str)
 }
 
 /// The number of hosts of the run in each status.

@@ -1,6 +1,7 @@
 //! Secrets, and what was done to them.
 
 use os_upgrade_api_types::routes::strongbox::{Secret, StrongboxChange};
+use os_upgrade_api_types::word::StrongboxStep;
 
 use crate::row::{Column, Row};
 
@@ -22,11 +23,11 @@ impl Row for StrongboxChange<'static> {
         Column::whole("TIME", |change, zone| zone.show(change.time.0)),
         Column::new("WHO", |change, _| change.actor.as_deref().unwrap_or_default().to_owned()),
         Column::new("ACTION", |change, _| {
-            let word = match change.kind.as_ref() {
-                "secret-kept" => "stored",
-                "secret-removed" => "removed",
-                "strongbox-made" => "new key",
-                other => other,
+            let word = match change.kind.known() {
+                Some(StrongboxStep::SecretKept) => "stored",
+                Some(StrongboxStep::SecretRemoved) => "removed",
+                Some(StrongboxStep::StrongboxMade) => "new key",
+                None => change.kind.as_str(),
             };
             word.to_owned()
         }),

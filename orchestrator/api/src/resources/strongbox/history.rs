@@ -6,6 +6,7 @@ use axum::response::Response;
 use os_upgrade_api_types::body::Millis;
 use os_upgrade_api_types::query::FactList;
 use os_upgrade_api_types::routes::strongbox::{HISTORY, StrongboxChange};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_store::{Audit, FactRow};
 use serde::Deserialize;
 
@@ -35,7 +36,7 @@ fn change(fact: &FactRow) -> Result<StrongboxChange<'_>, Problem> {
         sequence: fact.sequence,
         place: fact.place,
         time: Millis(fact.at),
-        kind: fact.name.as_str().into(),
+        kind: Word::read(&fact.name),
         actor: fact.actor.as_deref().map(Into::into),
         name,
     })

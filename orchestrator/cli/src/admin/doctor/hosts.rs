@@ -2,7 +2,7 @@
 
 use os_upgrade_bus::Bus;
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{State, View, lasting_warnings};
+use os_upgrade_kernel::{Enrolled, State, View, lasting_warnings};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{Announcement, subject};
 
@@ -43,8 +43,11 @@ fn configuration(view: &View, state: &State) -> impl Iterator<Item = Check> {
 }
 
 fn enrolment(view: &View, state: &State) -> Check {
-    let of = |word| view.hosts.keys().filter(|host| state.enrolled(host).as_str() == word).count();
-    let (pending, withdrawn) = (of("pending"), of("withdrawn"));
+    let count = |is_meant: fn(Enrolled<'_>) -> bool| {
+        view.hosts.keys().filter(|host| is_meant(state.enrolled(host))).count()
+    };
+    let pending = count(|enrolled| enrolled == Enrolled::Pending);
+    let withdrawn = count(|enrolled| matches!(enrolled, Enrolled::Withdrawn(_)));
     let taking_part = view.hosts.len() - pending - withdrawn;
     let found = format!("announced hosts: {taking_part} taking part, {withdrawn} withdrawn");
     if pending == 0 {

@@ -1,27 +1,27 @@
 //! What an instance says of its site over the API: whatever machine it is on.
 
 use os_upgrade_api_types::route::Call;
-use os_upgrade_api_types::routes::cluster::ClusterState;
+use os_upgrade_api_types::routes::cluster::{ClusterState, CopiesState};
+use os_upgrade_api_types::routes::health::Ready;
+use os_upgrade_api_types::routes::slots::Slots;
+use os_upgrade_api_types::routes::state::State;
 use os_upgrade_api_types::routes::{self, cluster, health, state};
 use os_upgrade_console::rows::cluster::trouble;
-use serde::Deserialize as _;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use super::check::Check;
 use crate::rest::Client;
 
 /// What is read of the state.
 const FIELDS: &str = "next-upgrade-reason,next-upgrade-why,pending-hosts,config-warnings";
-/// The beginning of the reasons about clocks.
-const CLOCK: &str = "clock-";
 
 /// Every check. Each part that cannot be read is a problem of its own. Without a leader, what an instance says of the site is what was
 /// last known.
 pub(super) async fn examine(client: &Client) -> Vec<Check> {
     let mut checks = part(client, "instance", health::READY.call(), instance).await;
     let mut is_led = true;
-    let of_cluster = |answer: &Value| {
-        is_led = ClusterState::deserialize(answer).is_ok_and(|cluster| trouble(&cluster).is_none());
+    let of_cluster = |answer: &ClusterState<'static>| {
+        is_led = trouble(answer).is_none();
         cluster(answer)
     };
     checks.extend(part(client, "cluster", cluster::READ.call(), of_cluster).await);
@@ -29,19 +29,20 @@ pub(super) async fn examine(client: &Client) -> Vec<Check> {
         checks.into_iter().map(|check| if is_led { check } else { last_known(check) }).collect()
     };
     let call = state::READ.call().with("fields", FIELDS);
-    checks.extend(part(client, "site", call, |answer| shown(site(answer))).await);
-    checks.extend(part(client, "slots", routes::slots::READ.call(), |answer| shown(slots(answer))).await);
+    checks.extend(part(client, "site", call, |answer: &State<'static>| shown(site(answer))).await);
+    let of_slots = |answer: &Slots<'static>| shown(slots(answer));
+    checks.extend(part(client, "slots", routes::slots::READ.call(), of_slots).await);
     checks
 }
 
 /// The checks of what `call` answers.
-async fn part(
+async fn part<T: DeserializeOwned>(
     client: &Client,
     name: &str,
     call: Call,
-    check: impl FnOnce(&Value) -> Vec<Check>,
+    check: impl FnOnce(&T) -> Vec<Check>,
 ) -> Vec<Check> {
-    match client.call(call).await {
+    match client.read(call).await {
         Ok(answer) => check(&answer),
         Err(error) => {
             let advice = "see that an instance runs there, and that the token may read";
@@ -56,45 +57,37 @@ fn last_known(check: Check) -> Check {
 }
 
 /// An instance that is ready. One that is not refuses to answer, and says why.
-fn instance(ready: &Value) -> Vec<Check> {
-    let text = |name: &str| ready[name].as_str().unwrap_or("unknown").to_owned();
-    let mut checks =
-        vec![Check::ok("instance", format!("ready, {}; the leader is {}", text("role"), text("leader")))];
-    if let Some(changed) = ready["changed-setting"].as_str() {
+fn instance(ready: &Ready<'static>) -> Vec<Check> {
+    let role = ready.role.as_deref().unwrap_or("unknown");
+    let leader = ready.leader.as_deref().unwrap_or("unknown");
+    let mut checks = vec![Check::ok("instance", format!("ready, {role}; the leader is {leader}"))];
+    if let Some(changed) = ready.changed_setting.as_deref() {
         checks.push(Check::problem("streams", changed, "put it back with `nats stream edit`"));
     }
-    if let Some(old) = ready["zone-data"]["old"].as_str() {
-        checks.push(Check::warning(
-            "time zone data",
-            old,
-            "install the system's newest tzdata on its machine",
-        ));
+    if let Some(old) = ready.zone_data.old.as_deref() {
+        let advice = "install the system's newest tzdata on its machine";
+        checks.push(Check::warning("time zone data", old, advice));
     }
     checks
 }
 
-fn cluster(state: &Value) -> Vec<Check> {
-    let items = |name: &str| state[name].as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+fn cluster(state: &ClusterState<'static>) -> Vec<Check> {
+    let ClusterState { leader, instances, streams, warnings } = state;
     let advice = "`os-upgrade cluster status` shows all of it";
     let mut checks = Vec::new();
-    let (instances, streams) = (items("instances"), items("streams"));
-    if state["leader"].is_null() {
+    if leader.is_none() {
         checks.push(Check::problem("cluster", "no instance leads", advice));
     }
-    for away in instances.iter().filter(|instance| instance["reachable"] == false) {
-        let found = format!(
-            "instance {} has not been heard since {}",
-            text(&away["instance"]),
-            text(&away["last-seen"])
-        );
+    for away in instances.iter().filter(|instance| !instance.reachable) {
+        let found = format!("instance {} has not been heard since {}", away.instance, away.last_seen);
         checks.push(Check::warning("cluster", found, advice));
     }
-    for stream in streams.iter().filter(|stream| stream["problem"].is_string()) {
-        let found = format!("{}: {}", text(&stream["stream"]), text(&stream["problem"]));
-        checks.push(Check::problem("streams", found, advice));
+    for stream in streams {
+        if let CopiesState::Unknown { problem } = &stream.replication {
+            checks.push(Check::problem("streams", format!("{}: {problem}", stream.stream), advice));
+        }
     }
-    checks.extend(items("warnings").iter().map(|warning| Check::warning("cluster", text(warning), advice)));
+    checks.extend(warnings.iter().map(|warning| Check::warning("cluster", warning, advice)));
     if checks.is_empty() {
         let found = format!("a leader, {} instances, {} streams", instances.len(), streams.len());
         checks.push(Check::ok("cluster", found));
@@ -102,25 +95,21 @@ fn cluster(state: &Value) -> Vec<Check> {
     checks
 }
 
-fn site(state: &Value) -> Vec<Check> {
+fn site(state: &State<'static>) -> Vec<Check> {
     let mut checks = Vec::new();
-    let reason = state["next-upgrade-reason"].as_str().unwrap_or_default();
-    if reason.starts_with(CLOCK) {
-        let found = state["next-upgrade-why"].as_str().unwrap_or(reason);
-        checks.push(Check::problem("clock", found, "correct the clocks of its machines"));
+    if state.is_clock_in_doubt() {
+        // An instance of an older version says it in a word.
+        let found = state.next_upgrade_why.as_deref().or(state.next_upgrade_reason.as_deref());
+        checks.push(Check::problem("clock", found.unwrap_or_default(), "correct the clocks of its machines"));
     }
-    if let Some(pending) = state["pending-hosts"].as_u64().filter(|pending| *pending > 0) {
+    if let Some(pending) = state.pending_hosts.filter(|pending| *pending > 0) {
         let advice =
             "list them with `os-upgrade hosts list --pending`, then `os-upgrade hosts approve NAME...`";
         checks.push(Check::warning("enrolment", format!("hosts waiting for approval: {pending}"), advice));
     }
-    for warning in state["config-warnings"].as_array().into_iter().flatten() {
-        let found = warning["message"].as_str().unwrap_or_default();
-        checks.push(Check::warning(
-            "upgrade configuration",
-            found,
-            "change it with `os-upgrade config edit`",
-        ));
+    for warning in &state.config_warnings {
+        let advice = "change it with `os-upgrade config edit`";
+        checks.push(Check::warning("upgrade configuration", &warning.message, advice));
     }
     if checks.is_empty() {
         checks.push(Check::ok("site", "its configuration fits its hosts, and none waits for approval"));
@@ -128,14 +117,12 @@ fn site(state: &Value) -> Vec<Check> {
     checks
 }
 
-fn slots(slots: &Value) -> Vec<Check> {
-    let groups = slots["groups"].as_array().into_iter().flatten();
-    let holders = groups.flat_map(|group| group["holders"].as_array().into_iter().flatten());
+fn slots(slots: &Slots<'static>) -> Vec<Check> {
+    let holders = slots.groups.iter().flat_map(|group| &group.holders);
     let stuck: Vec<Check> = holders
-        .filter(|holder| holder["stuck"] == true)
+        .filter(|holder| holder.stuck)
         .map(|holder| {
-            let text = |name: &str| holder[name].as_str().unwrap_or_default();
-            let found = format!("{} has held its slot for long: {}", text("id"), text("reason"));
+            let found = format!("{} has held its slot for long: {}", holder.id, holder.reason);
             Check::warning("slots", found, "look after it; `os-upgrade lock list` shows every slot")
         })
         .collect();
@@ -144,10 +131,31 @@ fn slots(slots: &Value) -> Vec<Check> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::admin::doctor::check::Verdict;
+
+    fn read<T: DeserializeOwned>(answer: Value) -> T {
+        serde_json::from_value(answer).unwrap()
+    }
+
+    fn instance_of_cluster(name: &str, is_reachable: bool) -> Value {
+        json!({
+            "instance": name, "role": "leader", "reachable": is_reachable, "ready": true, "position": 7, "address": "x",
+            "version": "1.2.3", "last-seen": "2026-11-21T01:00:00Z",
+        })
+    }
+
+    fn holder(id: &str, is_stuck: bool, reason: &str) -> Value {
+        let since = "2026-11-21T01:00:00Z";
+        json!({ "id": id, "since": since, "on-behalf-of": ["run"], "reason": reason, "stuck": is_stuck })
+    }
+
+    fn slots_with(holders: &[Value]) -> Slots<'static> {
+        let group = json!({ "group": "default", "held": 1, "excess": 0, "holders": holders, "waiters": [] });
+        read(json!({ "provider": "embedded", "reclaim": "never", "groups": [group] }))
+    }
 
     fn verdicts(checks: &[Check]) -> Vec<(&str, Verdict)> {
         checks.iter().map(|check| (check.name.as_str(), check.verdict)).collect()
@@ -155,12 +163,11 @@ mod tests {
 
     #[test]
     fn a_site_without_faults_has_one_line_for_each_part() {
-        let ready =
-            json!({"ready": true, "role": "leader", "leader": "a1", "zone-data": {"version": "2026f"}});
-        let state =
-            json!({"leader": "a1", "instances": [{"instance": "a1", "reachable": true}], "streams": []});
-        let checks =
-            [instance(&ready), cluster(&state), site(&json!({})), slots(&json!({"groups": []}))].concat();
+        let zone_data = json!({ "version": "2026f", "source": "system" });
+        let ready = json!({ "ready": true, "role": "leader", "leader": "a1", "zone-data": zone_data });
+        let state = json!({ "leader": "a1", "instances": [instance_of_cluster("a1", true)], "streams": [] });
+        let (instance, cluster) = (instance(&read(ready)), cluster(&read(state)));
+        let checks = [instance, cluster, site(&read(json!({}))), slots(&slots_with(&[]))].concat();
         assert_eq!(checks.len(), 4);
         assert!(checks.iter().all(|check| check.verdict == Verdict::Ok), "{checks:?}");
         assert_eq!(checks[0].found, "ready, leader; the leader is a1");
@@ -168,10 +175,11 @@ mod tests {
 
     #[test]
     fn faults_are_named() {
-        let ready = json!({"ready": true, "zone-data": {"old": "windows go by old data"}});
-        assert_eq!(verdicts(&instance(&ready))[1], ("time zone data", Verdict::Warning));
+        let zone_data = json!({ "source": "built-in", "old": "windows go by old data" });
+        let ready = json!({ "ready": true, "zone-data": zone_data });
+        assert_eq!(verdicts(&instance(&read(ready)))[1], ("time zone data", Verdict::Warning));
         let state = json!({
-            "leader": null, "instances": [{"instance": "b1", "reachable": false, "last-seen": "2026-11-21T01:00:00Z"}],
+            "leader": null, "instances": [instance_of_cluster("b1", false)],
             "streams": [{"stream": "journal", "problem": "1 of 3 replicas is offline"}], "warnings": ["settings differ"],
         });
         let expected = [
@@ -180,7 +188,9 @@ mod tests {
             ("streams", Verdict::Problem),
             ("cluster", Verdict::Warning),
         ];
-        assert_eq!(verdicts(&cluster(&state)), expected);
+        let checks = cluster(&read(state));
+        assert_eq!(verdicts(&checks), expected);
+        assert_eq!(checks[1].found, "instance b1 has not been heard since 2026-11-21T01:00:00Z");
         let state = json!({
             "next-upgrade-reason": "clock-behind", "next-upgrade-why": "no run starts automatically: the clock is behind",
             "pending-hosts": 2, "config-warnings": [{"kind": "x", "message": "no application"}],
@@ -190,10 +200,8 @@ mod tests {
             ("enrolment", Verdict::Warning),
             ("upgrade configuration", Verdict::Warning),
         ];
-        assert_eq!(verdicts(&site(&state)), expected);
-        let holders =
-            json!([{"id": "h1", "stuck": true, "reason": "failed in run r1"}, {"id": "h2", "stuck": false}]);
-        let found = slots(&json!({"groups": [{"group": "default", "holders": holders}]}));
+        assert_eq!(verdicts(&site(&read(state))), expected);
+        let found = slots(&slots_with(&[holder("h1", true, "failed in run r1"), holder("h2", false, "x")]));
         assert_eq!(found[0].found, "h1 has held its slot for long: failed in run r1");
         assert_eq!(found.len(), 1);
     }

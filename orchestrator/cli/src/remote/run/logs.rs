@@ -1,8 +1,11 @@
 //! `os-upgrade run logs`: what the commands of a run printed on its hosts.
 
+use anyhow::Context as _;
 use clap::Args;
-use os_upgrade_api_types::routes::outputs::{self, OutputOfCommand};
-use os_upgrade_api_types::routes::{run_hosts, runs};
+use os_upgrade_api_types::routes::outputs::{self, OutputOfCommand, Outputs};
+use os_upgrade_api_types::routes::run_hosts::{self, HostPhase, HostReport};
+use os_upgrade_api_types::routes::runs::{self, RunInFull};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_console::Zone;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::text::sanitized;
@@ -66,8 +69,12 @@ pub(super) async fn show(
     for host in hosts.iter().take(HOSTS_MAX) {
         match client.call(outputs::READ.named([run, host.as_str()])).await {
             Ok(outputs) => {
-                let report = client.call(run_hosts::READ.named([run, host.as_str()])).await;
-                let missing = report.map(|report| without_output(&report, &outputs));
+                let report: anyhow::Result<HostReport<'_>> =
+                    client.read(run_hosts::READ.named([run, host.as_str()])).await;
+                let missing = report.and_then(|report| {
+                    let Outputs { items } = Outputs::deserialize(&outputs).context("unexpected response")?;
+                    Ok(without_output(&report.phases, &items))
+                });
                 let missing = missing.unwrap_or_else(|error| {
                     output.aside(&sanitized(&format!("{error:#}")));
                     Vec::new()
@@ -86,26 +93,24 @@ pub(super) async fn show(
 
 /// The hosts that failed in the run, or did not finish.
 async fn failed_hosts(client: &Client, run: &str) -> Result<Vec<HostName>, Failure> {
-    let read = client.call(runs::READ.named([run]).with("events-limit", "1")).await?;
-    let hosts = read["hosts"].as_array().into_iter().flatten();
-    let ended_badly = [HostStatus::Failed, HostStatus::TimedOut].map(HostStatus::as_str);
-    let failed = hosts.filter(|host| ended_badly.iter().any(|status| host["status"] == *status));
-    Ok(failed.filter_map(|host| HostName::new(host["hostname"].as_str()?).ok()).collect())
+    let RunInFull { hosts, .. } = client.read(runs::READ.named([run]).with("events-limit", "1")).await?;
+    let has_failed = |status| matches!(status, HostStatus::Failed | HostStatus::TimedOut);
+    let failed = hosts.iter().filter(|host| host.status.is(has_failed));
+    Ok(failed.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
 }
 
-/// The commands that were sent to a host by its `report`, and of whose output nothing is kept.
-fn without_output(report: &Value, outputs: &Value) -> Vec<&'static str> {
-    let all = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
-    let (phases, items) = (all(report, "phases"), all(outputs, "items"));
+/// The commands that were sent to a host in its `phases`, and whose output is not among what is kept.
+fn without_output(phases: &[HostPhase], kept: &[OutputOfCommand]) -> Vec<&'static str> {
     let commands = [
         (HostStatus::Preparing, Action::Prepare),
         (HostStatus::Upgrading, Action::Upgrade),
         (HostStatus::Rebooting, Action::Reboot),
     ];
     let was_sent = |status: &HostStatus| {
-        phases.iter().any(|phase| phase["status"] == status.as_str() && !phase["attempts"].is_null())
+        let is_sent = |phase: &HostPhase| phase.status == Word::Known(*status) && phase.attempts.is_some();
+        phases.iter().any(is_sent)
     };
-    let printed = |action: &str| items.iter().any(|item| item["action"] == action);
+    let printed = |action: &str| kept.iter().any(|output| output.action == action);
     let sent = commands.into_iter().filter(|(status, _)| was_sent(status));
     sent.map(|(_, action)| action.as_str()).filter(|action| !printed(action)).collect()
 }
@@ -149,21 +154,24 @@ mod tests {
 
     #[test]
     fn commands_without_output_are_named() {
-        let report = json!({"phases": [
-            {"status": "pending"},
-            {"status": "preparing", "attempts": 1},
-            {"status": "waiting"},
-            {"status": "upgrading", "attempts": 1},
-        ]});
+        let time = "2026-11-21T01:00:00Z";
+        let phase = |(status, attempts): (&str, Option<u32>)| {
+            let phase = json!({ "status": status, "start-time": time, "attempts": attempts });
+            serde_json::from_value::<HostPhase>(phase).unwrap()
+        };
+        let phases =
+            [("pending", None), ("preparing", Some(1)), ("waiting", None), ("upgrading", Some(1))].map(phase);
         for (printed, expected) in [
             (&[][..], &["prepare", "upgrade"][..]),
             (&["prepare"], &["upgrade"]),
             (&["prepare", "upgrade"], &[]),
         ] {
-            let items: Vec<_> = printed.iter().map(|action| json!({ "action": action })).collect();
-            assert_eq!(without_output(&report, &json!({ "items": items })), expected);
+            let output = |action: &&str| json!({ "action": action, "attempt": 1, "time": time, "text": "x" });
+            let outputs = json!({ "items": printed.iter().map(output).collect::<Vec<_>>() });
+            let Outputs { items } = serde_json::from_value(outputs).unwrap();
+            assert_eq!(without_output(&phases, &items), expected);
         }
-        assert_eq!(without_output(&Value::Null, &Value::Null), [""; 0]);
+        assert_eq!(without_output(&[], &[]), [""; 0]);
     }
 
     #[test]

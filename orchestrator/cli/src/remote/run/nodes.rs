@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use os_upgrade_api_types::body::HostOfRun;
 use os_upgrade_api_types::routes::runs::HostOfRunInFull;
 use os_upgrade_api_types::routes::state::{self, HostState, State};
-use os_upgrade_api_types::word::Word;
+use os_upgrade_api_types::word::{BlockerKind, Word};
 use os_upgrade_console::progress::is_at_work;
 use os_upgrade_kernel::HostStatus;
 
@@ -29,7 +29,7 @@ pub(super) fn of_history<'a>(host: &'a mut HostOfRunInFull<'static>) -> Reason<'
 /// Gives each of `hosts` that is at work, and for which the run has recorded no reason, what its node waits for.
 pub(super) fn add<'a>(hosts: impl IntoIterator<Item = Reason<'a>>, seen: &[HostState<'_>]) {
     let is_kept = |host: &&HostState<'_>| {
-        host.blockers.first().is_some_and(|blocker| blocker.kind() == Some("node-under-way"))
+        host.blockers.first().is_some_and(|blocker| blocker.kind() == Some(BlockerKind::NodeUnderWay))
     };
     let nodes: BTreeMap<&str, &str> =
         seen.iter().filter(is_kept).map(|host| (&*host.hostname, &*host.why)).collect();

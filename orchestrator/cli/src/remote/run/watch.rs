@@ -16,7 +16,7 @@ use os_upgrade_api_types::word::Word;
 use os_upgrade_console::progress::{belongs_to_run, counted, is_at_work, percent_done, progress_text};
 use os_upgrade_console::rows::runs;
 use os_upgrade_console::span;
-use os_upgrade_kernel::HostStatus;
+use os_upgrade_kernel::{HostStatus, RunResult};
 use os_upgrade_protocol::text::one_line;
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
@@ -77,7 +77,7 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
     let mut screen = Screen::new(output);
     let mut changes = Changes::default();
     let mut news = News::open(client, FOLLOW.call().with("run", id)).await;
-    let (run, hosts) = loop {
+    let (run, result, hosts) = loop {
         let state: State<'_> =
             patiently(client, &screen, || state::READ.call().with("fields", FIELDS)).await?;
         if let Some(mut current) = state.current_upgrade_info.filter(|current| current.id == id) {
@@ -96,8 +96,8 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
             let RunInFull { run, hosts, .. } =
                 patiently(client, &screen, || routes::READ.named([id]).with("events-limit", "1")).await?;
             // The history may be behind the state.
-            if run.result.is_some() {
-                break (run, hosts);
+            if let Some(result) = run.result.clone() {
+                break (run, result, hosts);
             }
             sleep(PERIOD).await;
         }
@@ -106,13 +106,13 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
     if output.is_for_people() {
         screen.say(&changes.lines(hosts.iter().map(InRun::from)));
         // The result, unlike what led to it, is printed with --quiet too.
-        output.result(&summary(&run));
+        output.result(&summary(&run, &result));
     } else {
         // The whole run, as `run show` prints it.
         let whole = patiently(client, &screen, || routes::READ.named([id])).await?;
         output.show::<RunInFull<'_>>(&whole)?;
     }
-    conclude(run.result.as_deref().unwrap_or_default(), id)
+    conclude(&result, id)
 }
 
 /// Reads from the API, which may be away for a while.
@@ -147,20 +147,19 @@ fn by_host(seen: Vec<HostState<'static>>, hosts: &mut [HostOfRun<'static>]) -> R
 }
 
 /// What the end of a run means for the one who watched it.
-fn conclude(result: &str, id: &str) -> Result<(), Failure> {
-    match result {
-        "completed" => Ok(()),
-        "timed-out" => Err(Failure::Status(TIMED_OUT)),
-        "cancelled" => Err(Failure::Status(CANCELLED)),
-        other => Err(anyhow::anyhow!(
-            "run {id} ended {other}: `os-upgrade run show {id}` says why, and `os-upgrade run logs {id}` what was printed"
+fn conclude(result: &Word<RunResult>, id: &str) -> Result<(), Failure> {
+    match result.known() {
+        Some(RunResult::Completed) => Ok(()),
+        Some(RunResult::TimedOut) => Err(Failure::Status(TIMED_OUT)),
+        Some(RunResult::Cancelled) => Err(Failure::Status(CANCELLED)),
+        Some(RunResult::Failed) | None => Err(anyhow::anyhow!(
+            "run {id} ended {result}: `os-upgrade run show {id}` says why, and `os-upgrade run logs {id}` what was printed"
         )
         .into()),
     }
 }
 
-fn summary(run: &Run<'_>) -> String {
-    let result = run.result.as_deref().unwrap_or("unknown");
+fn summary(run: &Run<'_>, result: &Word<RunResult>) -> String {
     let after = runs::duration(run).map(|took| format!(" after {took}")).unwrap_or_default();
     one_line(&format!("{result}{after}: {}", counted(runs::counts(run))), TEXT_CHARS_MAX)
 }
@@ -376,7 +375,7 @@ mod tests {
 
     #[test]
     fn results_have_exit_codes() {
-        let status = |result| match conclude(result, "r") {
+        let status = |result: &str| match conclude(&Word::read(result), "r") {
             Ok(()) => Some(0),
             Err(Failure::Status(status)) => Some(status),
             Err(_) => None,

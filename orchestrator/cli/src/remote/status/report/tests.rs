@@ -412,10 +412,11 @@ fn one_screen_is_enough_for_any_site() {
 }
 
 fn entry(index: &str, node: &str, kind: &str, why: &str) -> Value {
+    let needs_operator = ["failed", "attempt-unknown"].contains(&kind);
     json!({
         "index": index, "node": node, "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
         "drain_backoff_count": 0, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "required": false,
-        "why": why, "why_kind": kind,
+        "why": why, "why_kind": kind, "needs_operator": needs_operator,
     })
 }
 
