@@ -35,6 +35,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::middleware;
+use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::config::rollout;
 use os_upgrade_auth::Authenticator;
@@ -52,6 +53,7 @@ use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::{History, Projector, Streams};
 use os_upgrade_test_site::{TestSite, host};
 use os_upgrade_tls::server_files::Tls;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, mpsc};
@@ -205,12 +207,24 @@ impl TestApi {
         let body = if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap() };
         (status, body)
     }
+
+    /// The body of the answer to `request`, a read, as clients read it.
+    async fn read<T: DeserializeOwned>(&self, request: &str) -> T {
+        let (status, body) = self.call(request, "").await;
+        assert_eq!(status, 200, "{request}: {body}");
+        serde_json::from_value(body).unwrap()
+    }
 }
 
 fn build(request: &str, content_type: &str, body: &str) -> Request<Body> {
     let (method, path) = request.split_once(' ').unwrap();
     let request = Request::builder().method(method).uri(path).header("content-type", content_type);
     request.body(Body::from(body.to_owned())).unwrap()
+}
+
+/// A time as bodies have it.
+fn stamp(text: &str) -> Stamp {
+    Stamp(text.parse().unwrap())
 }
 
 /// The body of an error.

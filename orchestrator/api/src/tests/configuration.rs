@@ -1,6 +1,7 @@
 //! The configuration resource: methods, conditions, patches, fields.
 
 use chrono::{Datelike as _, Utc};
+use os_upgrade_api_types::routes::state::State;
 
 use super::*;
 
@@ -433,7 +434,7 @@ async fn run_is_unaffected_by_configuration_changes() {
     assert_eq!(api.send(request("DELETE", "", &[], "")).await.0, 204);
     let now = api.site.published().state.run.clone().unwrap();
     assert_eq!((&now.id, &now.rollout, now.not_after), (&run.id, &run.rollout, run.not_after));
-    assert_eq!(api.call("GET /v1/state/os-upgrade", "").await.1["status"], "preparing");
+    assert_eq!(api.read::<State<'_>>("GET /v1/state/os-upgrade").await.status, "preparing");
 }
 
 /// The document and the server agree on what a patch may be.

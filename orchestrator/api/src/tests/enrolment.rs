@@ -1,5 +1,8 @@
 //! Enrolment of hosts: how it is shown, and operators' decisions.
 
+use os_upgrade_api_types::body::Page;
+use os_upgrade_api_types::routes::hosts::Host;
+use os_upgrade_api_types::routes::state::State;
 use os_upgrade_kernel::Settings;
 use os_upgrade_test_site::put_config;
 
@@ -24,8 +27,8 @@ async fn unapproved_site() -> TestApi {
     TestApi::new(site, &records).await
 }
 
-fn host_of(hosts: &Value, name: &str) -> Value {
-    hosts.as_array().unwrap().iter().find(|host| host["hostname"] == name).cloned().unwrap()
+async fn shown(api: &TestApi, path: &str) -> Host<'static> {
+    api.read(&format!("{HOSTS}/{path}")).await
 }
 
 async fn names(api: &TestApi, query: &str) -> Value {
@@ -48,10 +51,10 @@ async fn hosts_wait_for_approval() {
         "reason-kind": "awaits-approval",
         "blockers": [{"kind": "awaits-approval", "host": "h02"}],
     });
-    assert_eq!(host_of(&hosts, "h02"), expected);
+    assert_eq!(hosts[1], expected);
     assert_eq!(names(&api, "pending=true&").await, json!(["h01", "h02", "h03"]));
-    let (_, state) = api.call("GET /v1/state/os-upgrade", "").await;
-    assert_eq!((&state["pending-hosts"], &state["scheduled-workers"]), (&json!(3), &json!([])));
+    let state: State<'_> = api.read("GET /v1/state/os-upgrade").await;
+    assert_eq!((state.pending_hosts, state.scheduled_workers.unwrap().len()), (Some(3), 0));
     let (status, refused) = api.call(TRIGGER, "").await;
     let info = &refused["errors"][0]["error-info"];
     assert_eq!((status, info), (409, &json!({"kind": "none-approved", "hosts": 3})));
@@ -63,14 +66,17 @@ async fn hosts_wait_for_approval() {
     assert_eq!(api.call(APPROVE, two).await, (204, Value::Null));
     assert_eq!(names(&api, "pending=true&").await, json!(["h03"]));
     assert_eq!(api.call(&format!("{HOSTS}?pending=true&count=true"), "").await, (200, json!({"count": 1})));
-    let page = api.call(&format!("{HOSTS}?pending=true&limit=1"), "").await.1;
-    assert_eq!((page["items"].as_array().unwrap().len(), &page["next"]), (1, &Value::Null));
-    let approved = host_of(&api.call(HOSTS, "").await.1, "h01");
-    assert_eq!((&approved["enrolment"], &approved["decided-by"]), (&json!("approved"), &json!("api")));
+    let page: Page<Host<'_>> = api.read(&format!("{HOSTS}?pending=true&limit=1")).await;
+    assert_eq!((page.items.len(), page.next), (1, None));
+    let hosts: Vec<Host<'_>> = api.read(HOSTS).await;
+    let approved = &hosts[0];
+    assert_eq!(approved.hostname, "h01");
+    assert_eq!((approved.enrolment.as_str(), approved.decided_by.as_deref()), ("approved", Some("api")));
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
-    let (_, state) = api.call("GET /v1/state/os-upgrade", "").await;
-    let reason = &state["current-upgrade-info"]["hosts"][2];
-    assert_eq!((&reason["status"], &reason["reason-kind"]), (&json!("skipped"), &json!("awaits-approval")));
+    let state: State<'_> = api.read("GET /v1/state/os-upgrade").await;
+    let skipped = &state.current_upgrade_info.unwrap().hosts[2];
+    let reason_kind = skipped.reason.reason_kind.as_deref();
+    assert_eq!((skipped.status.as_str(), reason_kind), ("skipped", Some("awaits-approval")));
     let (_, _, text) = api.send(build("GET /metrics", "", "")).await;
     for line in [r#"os_upgrade_hosts{enrolment="pending"} 1"#, r#"os_upgrade_hosts{enrolment="approved"} 2"#]
     {
@@ -85,12 +91,10 @@ async fn hosts_are_withdrawn() {
     let body = |name: &str| json!({"host": name, "reason": " sold "}).to_string();
     assert_eq!(api.call(&format!("{WITHDRAW}?validate=true"), &body("h02")).await, (204, Value::Null));
     assert_eq!(api.call(WITHDRAW, &body("h02")).await, (204, Value::Null));
-    let shown = api.call("GET /v1/state/os-upgrade/hosts/h02", "").await.1;
-    let word = |shown: &Value| (shown["enrolment"].clone(), shown["why"].clone());
-    assert_eq!(word(&shown), (json!("withdrawn"), json!("withdrawn by api: sold")));
+    let withdrawn = shown(&api, "h02").await;
+    assert_eq!((withdrawn.enrolment.as_str(), &*withdrawn.why), ("withdrawn", "withdrawn by api: sold"));
     // Approved before it was announced; then removed.
-    let shown = api.call("GET /v1/state/os-upgrade/hosts/later", "").await;
-    assert_eq!((shown.0, &shown.1["enrolment"]), (200, &json!("approved")));
+    assert_eq!(shown(&api, "later").await.enrolment.as_str(), "approved");
     assert_eq!(api.call(REMOVE, &body("later")).await, (204, Value::Null));
     assert_eq!(api.call("GET /v1/state/os-upgrade/hosts/later", "").await.0, 404);
     assert_eq!(names(&api, "").await, json!(["h01", "h02", "h03"]));
@@ -136,10 +140,9 @@ async fn invalid_decisions_are_refused() {
 #[tokio::test]
 async fn withdrawal_overrides_auto_approve() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
-    let shown = async || api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["enrolment"].clone();
-    assert_eq!(shown().await, "auto");
+    assert_eq!(shown(&api, "h01").await.enrolment.as_str(), "auto");
     assert_eq!(api.call(WITHDRAW, r#"{"host":"h01","reason":"x"}"#).await.0, 204);
-    assert_eq!(shown().await, "withdrawn");
+    assert_eq!(shown(&api, "h01").await.enrolment.as_str(), "withdrawn");
 }
 
 /// Clients of HTTP take `.` and `..` out of a path, and `/` separates its segments.
@@ -151,7 +154,6 @@ async fn hosts_of_any_name_have_a_path() {
     let api = TestApi::new(site, &records).await;
     let paths = ["%7F.", "%7f..", "a%2Fb", "%252E", "a%20b", "%C3%A4"];
     for (name, path) in names.into_iter().zip(paths).chain([(".", "%2E"), ("..", "%2e%2e")]) {
-        let (status, shown) = api.call(&format!("GET /v1/state/os-upgrade/hosts/{path}"), "").await;
-        assert_eq!((status, &shown["hostname"]), (200, &json!(name)), "{path}: {shown}");
+        assert_eq!(shown(&api, path).await.hostname, name, "{path}");
     }
 }

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use axum::body::{BodyDataStream, Bytes};
 use axum::extract::ConnectInfo;
 use futures::StreamExt as _;
+use os_upgrade_api_types::routes::events::{Event, SiteEvent};
 use os_upgrade_kernel::fact::ConfigFact;
 use os_upgrade_kernel::{self as kernel, Fact, Record, RunOperation, Settings};
 use os_upgrade_protocol::{Progress, RunId};
@@ -72,7 +73,7 @@ impl Followed {
     }
 
     /// Everything after `last`, or after the id of another journal, up to the end of run `r1`.
-    async fn replayed(&self, query: &str, last: &str) -> Vec<Value> {
+    async fn replayed(&self, query: &str, last: &str) -> Vec<Event> {
         self.follow(query, Some(last)).await.until("\"result\":\"completed\"").await
     }
 
@@ -123,7 +124,7 @@ impl Followed {
 
 impl Client {
     /// Reads until there is `text`. Returns the data of all events so far.
-    async fn until(&mut self, text: &str) -> Vec<Value> {
+    async fn until(&mut self, text: &str) -> Vec<Event> {
         while !self.text.contains(text) {
             assert!(self.read().await, "the stream has ended: {}", self.text);
         }
@@ -153,14 +154,15 @@ impl Client {
         }
     }
 
-    fn events(&self) -> Vec<Value> {
+    fn events(&self) -> Vec<Event> {
         let schema = json!({ "$ref": "#/components/schemas/Event" });
         let data = self.text.lines().filter_map(|line| line.strip_prefix("data: "));
-        let events: Vec<Value> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
-        for event in &events {
-            assert_eq!(conformance::faults(&schema, event), [""; 0], "{event}");
-        }
-        events
+        let event = |data| -> Event {
+            let event: Value = serde_json::from_str(data).unwrap();
+            assert_eq!(conformance::faults(&schema, &event), [""; 0], "{event}");
+            serde_json::from_value(event).unwrap()
+        };
+        data.map(event).collect()
     }
 
     /// The last id.
@@ -169,8 +171,12 @@ impl Client {
     }
 }
 
-fn ids(events: &[Value]) -> Vec<&str> {
-    events.iter().map(|event| event["id"].as_str().unwrap()).collect()
+fn ids(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| event.id.unwrap().to_string()).collect()
+}
+
+fn kinds(events: &[Event]) -> Vec<&'static str> {
+    events.iter().map(|event| event.what.kind()).collect()
 }
 
 #[tokio::test]
@@ -178,11 +184,15 @@ async fn run_is_replayed_in_order_from_every_id() {
     let followed = Followed::new().await;
     let mut all = followed.replayed("", "1.1.0").await;
     let reset = all.remove(0);
-    let epoch = all[0]["id"].as_str().unwrap().split('.').next().unwrap();
-    assert_eq!(reset, json!({ "kind": "reset", "earliest": format!("{epoch}.1.0") }), "of another journal");
-    let told = |event: &Value| match event["kind"].as_str().unwrap() {
-        "host" => format!("{} {}", event["step"].as_str().unwrap(), event["status"].as_str().unwrap()),
-        kind => kind.to_owned(),
+    let first = all[0].id.unwrap().to_string();
+    let epoch = first.split('.').next().unwrap();
+    let earliest = json!({ "kind": "reset", "earliest": format!("{epoch}.1.0") });
+    assert_eq!(json!(reset), earliest, "of another journal");
+    let told = |event: &Event| {
+        if let SiteEvent::Host { step, status, .. } = &event.what {
+            return format!("{step} {status}");
+        }
+        event.what.kind().to_owned()
     };
     assert_eq!(
         all.iter().map(told).collect::<Vec<_>>(),
@@ -205,9 +215,9 @@ async fn run_is_replayed_in_order_from_every_id() {
         assert_eq!(ids(&later), all_ids[index + 1..], "after {id}");
     }
     let ends = followed.replayed(&format!("?after={}&kinds=run-started,run-ended", all_ids[0]), "").await;
-    assert_eq!(ends.iter().map(|event| &event["kind"]).collect::<Vec<_>>(), ["run-started", "run-ended"]);
+    assert_eq!(kinds(&ends), ["run-started", "run-ended"]);
     let unknown = followed.replayed("", &format!("{epoch}.999.0")).await;
-    assert_eq!(unknown[0]["kind"], "reset", "an id of no record");
+    assert_eq!(kinds(&unknown)[0], "reset", "an id of no record");
 }
 
 #[tokio::test]
@@ -222,11 +232,11 @@ async fn nothing_is_lost_between_history_and_now() {
         followed.append_events(count).await;
         seen += count;
         for client in [&mut now, &mut late] {
-            while client.events().iter().filter(|event| event["kind"] == "settings-changed").count() < seen {
+            let is_change = |event: &&Event| event.what == SiteEvent::SettingsChanged;
+            while client.events().iter().filter(is_change).count() < seen {
                 assert!(client.read().await);
             }
-            let events = client.events();
-            let found: Vec<&str> = events.iter().filter_map(|event| event["id"].as_str()).collect();
+            let found: Vec<_> = client.events().into_iter().filter_map(|event| event.id).collect();
             let mut once = found.clone();
             once.dedup();
             assert_eq!(found, once);
@@ -239,7 +249,7 @@ async fn nothing_is_lost_between_history_and_now() {
     while resumed.id() == before {
         assert!(resumed.read().await);
     }
-    assert_eq!(resumed.events(), [Value::Null; 0]);
+    assert_eq!(resumed.events(), []);
 }
 
 #[tokio::test]
@@ -356,12 +366,19 @@ async fn events_have_the_reasons_of_operators() {
         project(&mut followed.projector, &[record]).await;
     }
     let events = client.until("event: run-stopping").await;
-    let told = |event: &Value| [&event["kind"], &event["actor"], &event["reason"]].map(Clone::clone);
+    let told = events.iter().map(|event| {
+        let (SiteEvent::RunStarted { actor, reason, .. } | SiteEvent::RunStopping { actor, reason, .. }) =
+            &event.what
+        else {
+            panic!("{event:?}");
+        };
+        (event.what.kind(), actor.as_deref(), reason.as_deref())
+    });
     assert_eq!(
-        events.iter().map(told).collect::<Vec<_>>(),
+        told.collect::<Vec<_>>(),
         [
-            [json!("run-started"), json!("eve"), json!("a security update")],
-            [json!("run-stopping"), json!("eve"), json!("the power fails")],
+            ("run-started", Some("eve"), Some("a security update")),
+            ("run-stopping", Some("eve"), Some("the power fails")),
         ]
     );
 }

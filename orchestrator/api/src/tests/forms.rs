@@ -1,5 +1,6 @@
 //! JSON and YAML, in requests and answers.
 
+use os_upgrade_api_types::body::Page;
 use os_upgrade_test_site::put_config;
 
 use super::*;
@@ -176,9 +177,8 @@ async fn answers_in_yaml() {
 async fn facts_in_yaml() {
     let api = configured().await;
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
-    let (_, runs) = api.call("GET /v1/state/os-upgrade/runs", "").await;
-    let run = runs["items"][0]["id"].as_str().unwrap();
-    let request = format!("GET /v1/state/os-upgrade/runs/{run}");
+    let runs: Page<String> = api.read("GET /v1/state/os-upgrade/runs?keys=true").await;
+    let request = format!("GET /v1/state/os-upgrade/runs/{}", runs.items[0]);
     let (_, expected) = api.call(&request, "").await;
     let (_, _, body) = api.send(accepting(&request, "application/yaml")).await;
     assert_eq!(serde_saphyr::from_str::<Value>(&body).unwrap(), expected);

@@ -1,6 +1,8 @@
 //! The Kubernetes nodes of hosts: how they are shown, and how operators have them uncordoned.
 
 use chrono::{TimeDelta, Utc};
+use os_upgrade_api_types::routes::hosts::Host;
+use os_upgrade_api_types::routes::run_hosts::HostReport;
 use os_upgrade_kernel::config::LockProvider;
 use os_upgrade_kernel::fact::{NodeFact, QueueFact, RunFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
@@ -80,8 +82,12 @@ fn draining() -> (TestSite, Vec<Committed>) {
     (site, records)
 }
 
-async fn shown(api: &TestApi, name: &str) -> Value {
+async fn json_of(api: &TestApi, name: &str) -> Value {
     api.call(&format!("GET /v1/state/os-upgrade/hosts/{name}"), "").await.1
+}
+
+async fn shown(api: &TestApi, name: &str) -> Host<'static> {
+    api.read(&format!("GET /v1/state/os-upgrade/hosts/{name}")).await
 }
 
 #[tokio::test]
@@ -101,7 +107,7 @@ async fn nodes_are_shown_while_something_is_done_to_them() {
             "since": "2026-11-21T05:00:01Z",
         },
     ]);
-    let evicting = shown(&api, "h01").await["node"].clone();
+    let evicting = json_of(&api, "h01").await["node"].clone();
     let waits = &evicting["waits"];
     let text = waits["text"].as_str().unwrap();
     assert!(text.starts_with("pod shop/db-0 of StatefulSet/db is kept by the budget db"), "{text}");
@@ -110,9 +116,9 @@ async fn nodes_are_shown_while_something_is_done_to_them() {
         (&json!("evicting"), &json!("2026-11-21T05:00:00Z"), &json!("pods"), &json!(7), &pods)
     );
     let kept = json!({"stage": "drained", "since": "2026-11-21T05:00:00Z", "kept": true});
-    assert_eq!(shown(&api, "h03").await["node"], kept);
+    assert_eq!(json_of(&api, "h03").await["node"], kept);
     let idle = shown(&api, "h02").await;
-    assert_eq!((&idle["kubernetes-node"], &idle["node"]), (&json!("node-h02"), &Value::Null));
+    assert_eq!((idle.kubernetes_node.as_deref(), idle.node.is_none()), (Some("node-h02"), true));
     let (_, hosts) = api.call("GET /v1/state/os-upgrade/hosts", "").await;
     assert_eq!((&hosts[0]["node"], &hosts[1]["node"], &hosts[2]["node"]), (&evicting, &Value::Null, &kept));
     let (_, state) = api.call("GET /v1/state/os-upgrade?fields=hosts/hostname,hosts/node/kept", "").await;
@@ -127,10 +133,10 @@ async fn kept_nodes_are_uncordoned() {
     let api = api().await;
     let body = |name: &str| json!({"host": name, "reason": " mended "}).to_string();
     assert_eq!(api.call(&format!("{UNCORDON}?validate=true"), &body("h02")).await, (204, Value::Null));
-    assert_eq!(shown(&api, "h02").await["node"]["stage"], "drained");
+    assert_eq!(shown(&api, "h02").await.node.unwrap().stage, "drained");
     assert_eq!(api.call(UNCORDON, &body("h02")).await, (204, Value::Null));
-    let node = shown(&api, "h02").await["node"].clone();
-    assert_eq!((&node["stage"], &node["kept"]), (&json!("uncordoning"), &Value::Null));
+    let node = shown(&api, "h02").await.node.unwrap();
+    assert_eq!((&*node.stage, node.kept), ("uncordoning", false));
     // It is so.
     assert_eq!(api.call(UNCORDON, &body("h02")).await, (204, Value::Null));
     assert_eq!(api.call(UNCORDON, &body("h03")).await, (204, Value::Null));
@@ -160,7 +166,7 @@ async fn other_nodes_are_not_uncordoned() {
     let (site, records) = draining();
     let api = TestApi::new(site, &records).await;
     let draining = shown(&api, "h01").await;
-    assert_eq!((&draining["status"], &draining["node"]["stage"]), (&json!("draining"), &json!("checking")));
+    assert_eq!((draining.status.unwrap().as_str(), &*draining.node.unwrap().stage), ("draining", "checking"));
     for (body, expected, message) in [
         (r#"{"host":"h01"}"#, 400, "missing field `reason`"),
         (r#"{"host":"h01","reason":" "}"#, 400, "give a reason"),
@@ -228,11 +234,10 @@ async fn given_up_drains_in_metrics_and_history() {
     assert_eq!(value(&text, r#"os_upgrade_nodes_backed_off{reason="drain-timed-out"}"#), 1);
 
     // Its history has what happened to it and to its node.
-    let (_, report) = api.call("GET /v1/state/os-upgrade/runs/r1/hosts/h01", "").await;
-    let phases = report["phases"].as_array().unwrap().iter();
-    let phases: Vec<_> = phases.map(|phase| phase["status"].as_str().unwrap()).collect();
+    let report: HostReport<'_> = api.read("GET /v1/state/os-upgrade/runs/r1/hosts/h01").await;
+    let phases: Vec<_> = report.phases.iter().map(|phase| phase.status.as_str()).collect();
     assert_eq!(phases, ["pending", "preparing", "prepared", "draining", "prepared"]);
-    assert!(report["reason"].as_str().unwrap().contains("pod shop/db-0"), "{report}");
+    assert!(report.host.reason.as_deref().unwrap().contains("pod shop/db-0"), "{report:?}");
 }
 
 /// A cluster that answers so.
@@ -344,7 +349,7 @@ async fn node_that_was_given_up_is_shown_and_freed() {
     let api = TestApi::new(site, &records).await;
     let (_, hosts) = api.call("GET /v1/state/os-upgrade/hosts?keys=true", "").await;
     assert_eq!(hosts, json!(["h01", "n1"]));
-    let node = shown(&api, "n1").await;
+    let node = json_of(&api, "n1").await;
     let slot = json!({"group": "default", "since": since, "entry": "0", "kept": true});
     assert_eq!((&node["without-worker"], &node["slot"]), (&json!(true), &slot));
     assert_eq!(node["node"], json!({"stage": "checking", "since": since, "kept": true}));
@@ -363,8 +368,8 @@ async fn node_that_was_given_up_is_shown_and_freed() {
     let uncordon = json!({"host": "n1", "reason": "replaced"}).to_string();
     assert_eq!(api.call(UNCORDON, &uncordon).await.0, 204);
     let node = shown(&api, "n1").await;
-    assert_eq!((&node["slot"], &node["node"]["stage"]), (&Value::Null, &json!("uncordoning")));
-    assert_eq!(shown(&api, "h01").await["without-worker"], Value::Null);
+    assert_eq!((node.slot.is_none(), &*node.node.unwrap().stage), (true, "uncordoning"));
+    assert!(!shown(&api, "h01").await.without_worker);
 }
 
 /// An operator is needed where the command failed, and where nobody knows whether it did and it is not run again.

@@ -1,6 +1,10 @@
 //! Reads: whole bodies.
 
 use futures::FutureExt as _;
+use os_upgrade_api_types::routes::health::Ready;
+use os_upgrade_api_types::routes::hosts::Host;
+use os_upgrade_api_types::routes::runs::RunInFull;
+use os_upgrade_api_types::routes::state::State;
 use os_upgrade_protocol::{Action, Outcome};
 use os_upgrade_test_site::{cancel, put_config, trigger};
 
@@ -55,11 +59,11 @@ async fn hosts_that_need_a_reboot_say_so() {
     seen.reboot_required = Some("a new kernel".to_owned());
     site.view.hosts.get_mut(&host("h01")).unwrap().reboot_ineffective = Some("the old one runs".to_owned());
     let api = TestApi::new(site, &[]).await;
-    let (_, hosts) = api.call(HOSTS, "").await;
-    let said = |index: usize| (hosts[index].get("boot-id"), hosts[index].get("reboot-required"));
-    assert_eq!((said(0), said(1)), ((None, None), (Some(&json!("b7")), Some(&json!("a new kernel")))));
-    let missed = |index: usize| hosts[index].get("reboot-ineffective");
-    assert_eq!((missed(0), missed(1)), (Some(&json!("the old one runs")), None));
+    let hosts: Vec<Host<'_>> = api.read(HOSTS).await;
+    let said = |index: usize| (hosts[index].boot_id.as_deref(), hosts[index].reboot_required.as_deref());
+    assert_eq!((said(0), said(1)), ((None, None), (Some("b7"), Some("a new kernel"))));
+    let missed = |index: usize| hosts[index].reboot_ineffective.as_deref();
+    assert_eq!((missed(0), missed(1)), (Some("the old one runs"), None));
     let (_, _, metrics) = api.send(build("GET /metrics", "", "")).await;
     for line in ["os_upgrade_hosts_reboot_required 1", "os_upgrade_hosts_reboot_ineffective 1"] {
         assert!(metrics.lines().any(|metric| metric == line), "{line}: {metrics}");
@@ -83,13 +87,13 @@ async fn whole_state_is_rendered_once() {
     }
     assert!(is_shared);
     let last = |bytes: &[u8]| {
-        let state: Value = serde_json::from_slice(bytes).unwrap();
-        state["last-upgrade-info"]["result"].clone()
+        let state: State<'_> = serde_json::from_slice(bytes).unwrap();
+        state.last_upgrade_info.unwrap().result
     };
-    assert_eq!(last(&read().await), "failed");
+    assert_eq!(last(&read().await).as_str(), "failed");
     site.decide_record(&[cancel()]);
     api.shown.store(Arc::new(published(&site)));
-    assert_eq!(last(&read().await), "cancelled");
+    assert_eq!(last(&read().await).as_str(), "cancelled");
 }
 
 /// Readers of a large site may get what was rendered a moment before, but see what this instance has changed.
@@ -124,11 +128,10 @@ async fn ahead(site: &TestSite, recorded: u64) -> (TestApi, Projector) {
 async fn history_catches_up_with_state() {
     let (site, records) = failed_and_active();
     let (api, mut projector) = ahead(&site, records.last().unwrap().sequence).await;
-    let mut answer = std::pin::pin!(api.call("GET /v1/state/os-upgrade/runs/r2", ""));
+    let mut answer = std::pin::pin!(api.read::<RunInFull<'_>>("GET /v1/state/os-upgrade/runs/r2"));
     assert!(futures::poll!(&mut answer).is_pending());
     project(&mut projector, &records).await;
-    let (status, run) = answer.await;
-    assert_eq!((status, run["id"].as_str()), (200, Some("r2")));
+    assert_eq!(answer.await.run.id, "r2");
 }
 
 #[tokio::test]
@@ -397,18 +400,15 @@ async fn one_run_with_its_hosts_and_events() {
         {"id": id, "time": "2026-11-21T05:00:07.000Z", "kind": "run-ended", "run": "r1", "result": "failed"},
     ]);
     assert_eq!((status, found), (200, expected));
-    let (_, all) = api.call("GET /v1/state/os-upgrade/runs/r1", "").await;
-    let kinds = |body: &Value| -> Vec<String> {
-        let kinds = body["events"].as_array().unwrap().iter().map(|event| &event["kind"]);
-        kinds.map(|kind| kind.as_str().unwrap().to_owned()).collect()
+    let all: RunInFull<'_> = api.read("GET /v1/state/os-upgrade/runs/r1").await;
+    let kinds = |run: &RunInFull<'_>| -> String {
+        let kinds = run.events.iter().map(|event| event.read().unwrap().what.kind());
+        kinds.collect::<Vec<_>>().join(" ")
     };
     let expected = "run-started host host host host run-upgrading host host host run-stopping host run-ended";
-    assert_eq!((kinds(&all).join(" "), &all["events-next"]), (expected.to_owned(), &Value::Null));
-    let (_, some) = api.call("GET /v1/state/os-upgrade/runs/r1?events-limit=2", "").await;
-    assert_eq!(
-        (kinds(&some).join(" "), &some["events-next"]),
-        ("run-started host".to_owned(), &json!("4.0"))
-    );
+    assert_eq!((&*kinds(&all), all.events_next), (expected, None));
+    let some: RunInFull<'_> = api.read("GET /v1/state/os-upgrade/runs/r1?events-limit=2").await;
+    assert_eq!((&*kinds(&some), some.events_next.as_deref()), ("run-started host", Some("4.0")));
     // The ids are those of the stream, which goes on after them.
     let id = id.as_str().unwrap();
     assert_eq!(id.split_once('.').unwrap().1, "7.3", "{id}");
@@ -418,10 +418,10 @@ async fn one_run_with_its_hosts_and_events() {
 async fn health() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
-    let (status, ready) = api.call("GET /readyz", "").await;
-    let zone_data = [&ready["zone-data"]["source"], &ready["zone-data"]["version"]];
-    assert_eq!((status, &ready["ready"]), (200, &json!(true)));
-    assert_eq!(zone_data, [&json!("built-in"), &json!(chrono_tz::IANA_TZDB_VERSION)]);
+    let Ready { ready, zone_data, .. } = api.read("GET /readyz").await;
+    assert!(ready);
+    let built_in = ("built-in", Some(chrono_tz::IANA_TZDB_VERSION));
+    assert_eq!((&*zone_data.source, zone_data.version.as_deref()), built_in);
     let (api, _calls) = TestApi::silent(Readiness::default()).await;
     assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
     assert_eq!(api.call("GET /readyz", "").await, (503, error("starting")));
@@ -443,14 +443,14 @@ async fn history_that_is_behind_says_how_far() {
         let line = metrics.lines().find(|line| line.starts_with("os_upgrade_history_behind ")).unwrap();
         line.rsplit_once(' ').unwrap().1.to_owned()
     };
-    assert_eq!(api.call("GET /readyz", "").await.1["history-behind"], Value::Null);
+    let behind = async || api.read::<Ready<'static>>("GET /readyz").await.history_behind;
+    assert_eq!(behind().await, None);
     assert_eq!(metric().await, "0");
 
     let mut shown = PublishedState::clone(&api.shown.load());
     shown.recorded = records[0].sequence + 3;
     api.shown.store(Arc::new(shown));
-    let (status, ready) = api.call("GET /readyz", "").await;
-    assert_eq!((status, &ready["history-behind"]), (200, &json!(3)), "writes are accepted nevertheless");
+    assert_eq!(behind().await, Some(3), "writes are accepted nevertheless");
     assert_eq!(metric().await, "3");
 }
 
@@ -461,9 +461,8 @@ async fn large_site() {
     let mut site = TestSite::new(names.iter().map(String::as_str));
     let records = [site.decide_record(&[put_config()]), site.fence(), site.decide_record(&[trigger("r1")])];
     let api = TestApi::new(site, &records).await;
-    let (_, state) = api.call(STATE, "").await;
-    let listed = |value: &Value| value.as_array().unwrap().len();
-    assert_eq!(listed(&state["scheduled-workers"]), 500);
-    assert_eq!(listed(&state["current-upgrade-info"]["hosts"]), 500);
-    assert_eq!(listed(&api.call(HOSTS, "").await.1), 500);
+    let state: State<'_> = api.read(STATE).await;
+    assert_eq!(state.scheduled_workers.unwrap().len(), 500);
+    assert_eq!(state.current_upgrade_info.unwrap().hosts.len(), 500);
+    assert_eq!(api.read::<Vec<Host<'_>>>(HOSTS).await.len(), 500);
 }

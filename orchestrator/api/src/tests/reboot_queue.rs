@@ -1,5 +1,8 @@
 //! The reboot queue: its entries, operators' control of them, and the queue in the state, the history and the metrics.
 
+use os_upgrade_api_types::routes::hosts::Host;
+use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
+use os_upgrade_api_types::routes::state::State;
 use os_upgrade_kernel::Settings;
 use os_upgrade_test_site::put_config;
 
@@ -37,8 +40,12 @@ async fn disabled() -> TestApi {
     api
 }
 
-fn fields(entries: &Value, field: &str) -> Vec<Value> {
-    entries.as_array().unwrap().iter().map(|entry| entry[field].clone()).collect()
+async fn entries(api: &TestApi) -> Vec<Entry<'static>> {
+    api.read(LIST).await
+}
+
+fn fields(items: &Value, field: &str) -> Vec<Value> {
+    items.as_array().unwrap().iter().map(|item| item[field].clone()).collect()
 }
 
 #[tokio::test]
@@ -77,15 +84,16 @@ async fn entries_are_shown_with_what_keeps_them() {
 
     assert_eq!(api.call(ENABLE, "").await, (204, Value::Null));
     assert_eq!(api.call(IS_ENABLED, "").await, (200, json!({"enabled": true})));
-    let (_, entries) = api.call(LIST, "").await;
-    assert_eq!(fields(&entries, "status"), ["rebooting", "queued"]);
-    assert_eq!(fields(&entries, "why_kind"), ["command-unsent", "full"]);
-    assert_eq!(fields(&entries, "of_queue"), [Value::Null, json!(true)]);
-    assert_eq!(entries[0]["boot_id"], "boot-of-h02");
-    let (_, state) = api.call(STATE, "").await;
-    let brief = &state["reboot-queue"];
-    assert_eq!((&brief["enabled"], &brief["why-kind"]), (&json!(true), &json!("full")));
-    assert_eq!(brief["counts"], json!({"queued": 1, "rebooting": 1}));
+    let entries = entries(&api).await;
+    let told = entries.iter().map(|entry| (entry.status.as_str(), entry.why_kind.as_deref(), entry.of_queue));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [("rebooting", Some("command-unsent"), false), ("queued", Some("full"), true)]
+    );
+    assert_eq!(entries[0].boot_id.as_deref(), Some("boot-of-h02"));
+    let brief = api.read::<State<'_>>(STATE).await.reboot_queue.unwrap();
+    assert_eq!((brief.enabled, brief.why_kind.as_deref()), (true, Some("full")));
+    assert_eq!(json!(brief.counts), json!({"queued": 1, "rebooting": 1}));
 }
 
 #[tokio::test]
@@ -142,7 +150,7 @@ async fn nodes_that_cannot_be_queued_are_named() {
         let said = answer["errors"][0]["error-message"].as_str().unwrap();
         assert!(status == expected && said.contains(message), "{body}: {status} {said}");
     }
-    assert_eq!(fields(&api.call(LIST, "").await.1, "node"), ["h03"]);
+    assert_eq!(entries(&api).await.iter().map(|entry| &*entry.node).collect::<Vec<_>>(), ["h03"]);
 }
 
 #[tokio::test]
@@ -183,13 +191,12 @@ async fn entries_are_cancelled_and_given_up() {
     assert_eq!(api.call(&format!("{CANCEL}?validate=true"), cancel).await, (204, Value::Null));
     assert_eq!(api.call(&format!("{LIST}?count=true"), "").await.1, json!({"count": 3}));
     assert_eq!(api.call(CANCEL, cancel).await, (204, Value::Null));
-    assert_eq!(fields(&api.call(LIST, "").await.1, "index"), ["0", "2"]);
+    let left: Vec<_> = entries(&api).await.iter().map(|entry| entry.index).collect();
+    assert_eq!(left, [EntryIndex(0), EntryIndex(2)]);
     assert_eq!(api.call(CANCEL_ALL, "").await, (204, Value::Null));
-    let (_, entries) = api.call(LIST, "").await;
-    assert_eq!(
-        (fields(&entries, "status"), &entries[0]["cancel_requested"]),
-        (vec![json!("rebooting")], &json!(true))
-    );
+    let entries = entries(&api).await;
+    let told = entries.iter().map(|entry| (entry.status.as_str(), entry.cancel_requested));
+    assert_eq!(told.collect::<Vec<_>>(), [("rebooting", true)]);
     assert_eq!(api.call(RESET_BACKOFF, "").await, (204, Value::Null));
 }
 
@@ -220,7 +227,7 @@ async fn hosts_that_wait_for_approval_are_not_queued() {
     let info = json!({"kind": "not-approved", "hosts": ["h01"], "count": 1});
     assert_eq!((status, &answer["errors"][0]["error-info"]), (409, &info));
     assert_eq!(api.call(STATE, "").await, (200, json!({})));
-    assert_eq!(api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["reboots-on-request"], true);
+    assert!(api.read::<Host<'_>>("GET /v1/state/os-upgrade/hosts/h01").await.reboots_on_request);
 }
 
 /// `/metrics` of an instance that has read the state.

@@ -1,17 +1,21 @@
 //! What happened to a host in a run: its phases, and answers that came too late; and lists of runs by host, result and
 //! time.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use std::borrow::Cow;
+
+use chrono::TimeDelta;
+use os_upgrade_api_types::body::Page;
+use os_upgrade_api_types::routes::hosts::Host;
+use os_upgrade_api_types::routes::run_hosts::HostReport;
+use os_upgrade_api_types::routes::runs::Run;
 use os_upgrade_kernel::{self as kernel, EnrolmentOperation, Settings};
 use os_upgrade_protocol::{Action, Outcome};
 use os_upgrade_test_site::{cancel, put_config, trigger};
 
 use super::*;
 
-async fn report(api: &TestApi, run: &str, host: &str) -> Value {
-    let (status, report) = api.call(&format!("GET /v1/state/os-upgrade/runs/{run}/hosts/{host}"), "").await;
-    assert_eq!(status, 200, "{report}");
-    report
+async fn report(api: &TestApi, run: &str, host: &str) -> HostReport<'static> {
+    api.read(&format!("GET /v1/state/os-upgrade/runs/{run}/hosts/{host}")).await
 }
 
 #[tokio::test]
@@ -21,15 +25,8 @@ async fn phases_of_a_host_have_times() {
     records.extend(site.whole_run("r1"));
     let api = TestApi::new(site, &records).await;
     let report = report(&api, "r1", "h01").await;
-    assert_eq!(report["status"], "upgraded");
-    let phases: Vec<_> = report["phases"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|phase| {
-            (phase["status"].as_str().unwrap(), phase["seconds"].as_u64(), phase["attempts"].as_u64())
-        })
-        .collect();
+    assert_eq!(report.host.status.as_str(), "upgraded");
+    let phases = report.phases.iter().map(|phase| (phase.status.as_str(), phase.seconds, phase.attempts));
     let expected = [
         ("pending", Some(1), None),
         ("preparing", Some(1), Some(1)),
@@ -37,17 +34,14 @@ async fn phases_of_a_host_have_times() {
         ("prepared", Some(0), None),
         ("upgrading", Some(2), Some(1)),
     ];
-    assert_eq!(phases, expected);
-    let times = |field: &str| {
-        let phases = report["phases"].as_array().unwrap().iter();
-        phases.map(|phase| phase[field].clone()).collect::<Vec<_>>()
-    };
-    let starts_of_next = [&times("start-time")[1..], &[report["end-time"].clone()]].concat();
-    assert_eq!(times("end-time"), starts_of_next);
-    assert_eq!(report["late-answers"], json!([]));
-    let (_, shown) = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await;
-    assert_eq!(shown["last-upgraded-at"], report["end-time"]);
-    assert_eq!(shown["last-result"]["status"], "upgraded");
+    assert_eq!(phases.collect::<Vec<_>>(), expected);
+    let ends: Vec<_> = report.phases.iter().map(|phase| phase.end_time).collect();
+    let starts_of_next = report.phases[1..].iter().map(|phase| Some(phase.start_time));
+    assert_eq!(ends, starts_of_next.chain([report.host.end_time]).collect::<Vec<_>>());
+    assert_eq!(report.late_answers, []);
+    let shown: Host<'_> = api.read("GET /v1/state/os-upgrade/hosts/h01").await;
+    assert_eq!(shown.last_upgraded_at, report.host.end_time);
+    assert_eq!(shown.last_result.unwrap().status.as_str(), "upgraded");
 }
 
 #[tokio::test]
@@ -60,7 +54,7 @@ async fn skipped_host_has_no_phases() {
     records.push(site.decide_record(&[trigger("r1")]));
     let api = TestApi::new(site, &records).await;
     let skipped = report(&api, "r1", "h02").await;
-    assert_eq!((&skipped["status"], &skipped["phases"]), (&json!("skipped"), &json!([])));
+    assert_eq!((skipped.host.status.as_str(), skipped.phases.len()), ("skipped", 0));
 }
 
 #[tokio::test]
@@ -73,11 +67,8 @@ async fn phase_that_lasts_has_no_end() {
         site.send(),
     ];
     let api = TestApi::new(site, &records).await;
-    let last = &report(&api, "r1", "h01").await["phases"][1];
-    assert_eq!(
-        (&last["status"], last.get("end-time"), last.get("seconds")),
-        (&json!("preparing"), None, None)
-    );
+    let last = &report(&api, "r1", "h01").await.phases[1];
+    assert_eq!((last.status.as_str(), last.end_time, last.seconds), ("preparing", None, None));
 }
 
 #[tokio::test]
@@ -87,33 +78,31 @@ async fn versions_before_and_after_are_of_this_run() {
     records.extend(site.whole_run("r1"));
     records.extend(site.whole_run("r2"));
     let api = TestApi::new(site, &records).await;
-    let time = async |run, field: &str| {
-        let report = report(&api, run, "h01").await;
-        report[field].as_str().unwrap().parse::<DateTime<Utc>>().unwrap()
-    };
+    let of_run = report(&api, "r1", "h01").await.host;
+    let (start, end) = (of_run.start_time.unwrap().0, of_run.end_time.unwrap().0);
     let published =
         |linux: &str, at| Stored { report: Bytes::from(json!({ "linux": linux }).to_string()), at };
     let versions = vec![
-        published("1", time("r1", "start-time").await - TimeDelta::days(30)),
-        published("2", time("r1", "start-time").await),
+        published("1", start - TimeDelta::days(30)),
+        published("2", start),
         // By a worker that publishes them twice, and after its answer.
-        published("3", time("r1", "end-time").await),
-        published("4", time("r1", "end-time").await + TimeDelta::milliseconds(500)),
+        published("3", end),
+        published("4", end + TimeDelta::milliseconds(500)),
     ];
     let api = api.with_reports(Kept { outputs: Ok(Vec::new()), versions: Ok(versions) });
     let first = report(&api, "r1", "h01").await;
-    let linux = |report: &Value, field: &str| report[field]["linux"].as_str().map(ToOwned::to_owned);
-    assert_eq!(linux(&first, "versions-before").as_deref(), Some("2"));
-    assert_eq!(linux(&first, "versions-after").as_deref(), Some("4"));
+    let linux = |versions: Option<Cow<'_, Versions>>| versions?.0.get("linux").cloned();
+    assert_eq!(linux(first.versions_before).as_deref(), Some("2"));
+    assert_eq!(linux(first.versions_after).as_deref(), Some("4"));
     // It published none in the second run.
     let second = report(&api, "r2", "h01").await;
-    assert_eq!(linux(&second, "versions-before").as_deref(), Some("4"));
-    assert_eq!(second.get("versions-after"), None);
+    assert_eq!(linux(second.versions_before).as_deref(), Some("4"));
+    assert_eq!(second.versions_after, None);
     let unreadable = Err(ReportsError("NATS is unreachable".to_owned()));
     let api = api.with_reports(Kept { outputs: Ok(Vec::new()), versions: unreadable });
     let report = report(&api, "r1", "h01").await;
-    assert_eq!((report["status"].as_str(), report.get("versions-before")), (Some("upgraded"), None));
-    assert_eq!(report["versions-unavailable"], "NATS is unreachable");
+    assert_eq!((report.host.status.as_str(), report.versions_before), ("upgraded", None));
+    assert_eq!(report.versions_unavailable.as_deref(), Some("NATS is unreachable"));
 }
 
 #[tokio::test]
@@ -127,9 +116,9 @@ async fn late_answers_are_shown_with_the_host() {
     records.push(site.reply(["h01"], Action::Prepare, &Outcome::error("too late")));
     let api = TestApi::new(site, &records).await;
     let report = report(&api, "r1", "h01").await;
-    assert_eq!(report["status"], "cancelled");
-    let late = &report["late-answers"][0];
-    assert_eq!((&late["action"], &late["result"]), (&json!("prepare"), &json!("error")), "{report}");
+    assert_eq!(report.host.status.as_str(), "cancelled");
+    let late = &report.late_answers[0];
+    assert_eq!((&*late.action, late.result.as_str()), ("prepare", "error"), "{report:?}");
 }
 
 #[tokio::test]
@@ -141,8 +130,8 @@ async fn runs_are_chosen_by_host_result_and_time() {
     records.push(site.decide_record(&[cancel()]));
     records.push(site.decide_record(&[trigger("r3")]));
     let api = TestApi::new(site, &records).await;
-    let (_, all) = api.call("GET /v1/state/os-upgrade/runs", "").await;
-    let second = all["items"][1]["start-time"].as_str().unwrap().to_owned();
+    let all: Page<Run<'_>> = api.read("GET /v1/state/os-upgrade/runs").await;
+    let second = all.items[1].start_time;
     for (query, expected) in [
         ("host=h01", vec!["r3", "r2", "r1"]),
         ("host=h02", vec![]),
@@ -152,8 +141,8 @@ async fn runs_are_chosen_by_host_result_and_time() {
         (&format!("to={second}"), vec!["r1"]),
         (&format!("from={second}&limit=1&after=r3"), vec!["r2"]),
     ] {
-        let (_, keys) = api.call(&format!("GET /v1/state/os-upgrade/runs?keys=true&{query}"), "").await;
-        assert_eq!(keys["items"], json!(expected), "{query}");
+        let keys: Page<String> = api.read(&format!("GET /v1/state/os-upgrade/runs?keys=true&{query}")).await;
+        assert_eq!(keys.items, expected, "{query}");
     }
     let count = api.call("GET /v1/state/os-upgrade/runs?count=true&result=cancelled", "").await;
     assert_eq!(count, (200, json!({"count": 1})));

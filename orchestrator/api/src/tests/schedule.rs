@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::routes::config::sample;
+use os_upgrade_api_types::routes::state::State;
+use os_upgrade_api_types::routes::windows::Windows;
 use os_upgrade_kernel::config::tag::Expected;
 use os_upgrade_kernel::{self as kernel, Clock, ConfigOperation, RunOperation, View};
 use os_upgrade_test_site::{cancel, put_config, run_id, trigger};
@@ -39,10 +41,15 @@ async fn upgraded() -> TestApi {
     api
 }
 
-/// The state as it is at `now`.
-fn at(api: &TestApi, now: &str) -> Value {
+/// The state as it is at `now`, on the wire.
+fn json_at(api: &TestApi, now: &str) -> Value {
     let now: DateTime<Utc> = now.parse().unwrap();
     serde_json::from_slice(&state::write(&api.site.published(), &Keep::All, now).unwrap()).unwrap()
+}
+
+/// The same, as clients read it.
+fn at(api: &TestApi, now: &str) -> State<'static> {
+    serde_json::from_value(json_at(api, now)).unwrap()
 }
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -67,7 +74,7 @@ async fn specification_configuration_round_trips() {
 #[tokio::test]
 async fn specification_state_is_reproduced() {
     let api = upgraded().await;
-    let state = at(&api, "2026-11-25T20:59:42Z");
+    let state = json_at(&api, "2026-11-25T20:59:42Z");
     assert_eq!(state["worker-applications"], sample()["worker-applications"]);
     assert_eq!(state["maintenance-windows"], sample()["maintenance-windows"]);
     assert_eq!((&state["status"], &state["next-upgrade-in"]), (&json!("idle"), &json!("1d4h18s")));
@@ -254,21 +261,23 @@ async fn every_field_can_be_selected() {
 async fn reason_without_scheduled_run() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let now = "2026-11-27T02:00:00Z";
-    assert_eq!(at(&api, now)["next-upgrade-reason"], "no-configuration");
+    let reason = || at(&api, now).next_upgrade_reason;
+    assert_eq!(reason().as_deref(), Some("no-configuration"));
     let put = format!("PUT {CONFIG}");
     assert_eq!(api.call(&put, "{}").await.0, 201);
-    assert_eq!(at(&api, now)["next-upgrade-reason"], "no-windows");
+    assert_eq!(reason().as_deref(), Some("no-windows"));
     assert_eq!(api.send(build(&put, "application/yaml", SAMPLE)).await.0, 204);
     let state = at(&api, now);
-    assert_eq!(state["next-upgrade-reason"], "no-hosts");
-    assert_eq!((&state["next-upgrade-in"], &state["next-upgrade-at"]), (&json!("0s"), &json!(now)));
+    assert_eq!(state.next_upgrade_reason.as_deref(), Some("no-hosts"));
+    let next = (state.next_upgrade_in.map(|left| left.to_string()), state.next_upgrade_at);
+    assert_eq!(next, (Some("0s".to_owned()), Some(stamp(now))));
     let over = format!("{SAMPLE}    not-after: 2020-01-01\n");
     assert_eq!(api.send(build(&put, "application/yaml", &over)).await.0, 204);
     let state = at(&api, now);
-    assert_eq!(state["next-upgrade-reason"], "no-occurrence");
-    assert!(state.get("next-upgrade-in").is_none() && state.get("next-upgrade-at").is_none(), "{state}");
+    assert_eq!(state.next_upgrade_reason.as_deref(), Some("no-occurrence"));
+    assert_eq!((state.next_upgrade_in, state.next_upgrade_at), (None, None));
     let why = "no run starts automatically: no upcoming maintenance window is long enough";
-    assert_eq!(state["next-upgrade-why"], why);
+    assert_eq!(state.next_upgrade_why.as_deref(), Some(why));
 }
 
 #[tokio::test]
@@ -279,11 +288,11 @@ async fn deny_window_in_force_is_told() {
         |days: &str| json!({"deny-windows": [{"cron": "0 0 0 28 11 *", "duration": days}]}).to_string();
     assert_eq!(api.call(&put, &deny("24h")).await.0, 201);
     for (now, expected) in [
-        ("2026-11-27T23:59:59Z", Value::Null),
-        ("2026-11-28T00:00:00Z", json!("2026-11-29T00:00:00Z")),
-        ("2026-11-29T00:00:00Z", Value::Null),
+        ("2026-11-27T23:59:59Z", None),
+        ("2026-11-28T00:00:00Z", Some("2026-11-29T00:00:00Z")),
+        ("2026-11-29T00:00:00Z", None),
     ] {
-        assert_eq!(at(&api, now)["denied-until"], expected, "{now}");
+        assert_eq!(at(&api, now).denied_until, expected.map(stamp), "{now}");
     }
     // The end is that of the last one that follows without a gap.
     let following = json!({"deny-windows": [
@@ -292,16 +301,16 @@ async fn deny_window_in_force_is_told() {
     ]});
     assert_eq!(api.call(&put, &following.to_string()).await.0, 204);
     for (now, expected) in [
-        ("2026-11-28T00:00:00Z", json!("2026-11-29T07:00:00Z")),
-        ("2026-11-29T06:59:59Z", json!("2026-11-29T07:00:00Z")),
-        ("2026-11-29T07:00:00Z", Value::Null),
+        ("2026-11-28T00:00:00Z", Some("2026-11-29T07:00:00Z")),
+        ("2026-11-29T06:59:59Z", Some("2026-11-29T07:00:00Z")),
+        ("2026-11-29T07:00:00Z", None),
     ] {
-        assert_eq!(at(&api, now)["denied-until"], expected, "{now}");
+        assert_eq!(at(&api, now).denied_until, expected.map(stamp), "{now}");
     }
     // Whatever the time is now, it is denied.
     assert_eq!(api.call(&put, r#"{"deny-windows":[{"cron":"0 0 0 * * *","duration":"24h"}]}"#).await.0, 204);
-    let (_, windows) = api.call(WINDOWS, "").await;
-    assert!(windows["denied-until"].is_string(), "{windows}");
+    let windows: Windows = api.read(WINDOWS).await;
+    assert!(windows.denied_until.is_some(), "{windows:?}");
 }
 
 /// The maintenance windows would be long enough: it is the deny window that leaves none of them.
@@ -317,8 +326,8 @@ async fn deny_windows_that_leave_no_opening_are_told() {
     let state = at(&api, "2026-11-25T00:00:00Z");
     let why = "no run starts automatically: deny windows leave no upcoming maintenance window long enough";
     assert_eq!(
-        (&state["next-upgrade-reason"], &state["next-upgrade-why"]),
-        (&json!("no-occurrence"), &json!(why))
+        (state.next_upgrade_reason.as_deref(), state.next_upgrade_why.as_deref()),
+        (Some("no-occurrence"), Some(why))
     );
     let problem = "deny windows keep the maintenance windows closed that follow, for two years at least";
     let found = api.call(&format!("{WINDOWS}?from=2026-11-25T00:00:00Z"), "").await;
@@ -337,9 +346,9 @@ async fn deny_windows_that_leave_no_opening_are_told() {
         let config = json!({"maintenance-windows": windows, "deny-windows": [deny]});
         assert_eq!(api.call(&put, &config.to_string()).await.0, 204);
         for (from, is_listed) in [("2026-11-25T00:00:00Z", true), ("2026-11-27T22:30:00Z", false)] {
-            let (_, found) = api.call(&format!("{WINDOWS}?from={from}"), "").await;
-            assert_eq!(found["windows"].as_array().map(Vec::len), Some(usize::from(is_listed)), "{found}");
-            assert_eq!(found["problem"].as_str(), expected, "{windows} {from}");
+            let found: Windows = api.read(&format!("{WINDOWS}?from={from}")).await;
+            assert_eq!(found.windows.len(), usize::from(is_listed), "{found:?}");
+            assert_eq!(found.problem.as_deref(), expected, "{windows} {from}");
         }
     }
 }
@@ -380,8 +389,8 @@ async fn windows_are_previewed() {
     for (query, count) in
         [("", 10), ("count=1000", 1_000), ("from=0000-01-01T00:00:00Z", 10), ("from=9999-12-31T23:59:59Z", 0)]
     {
-        let (status, found) = api.call(&format!("{WINDOWS}?{query}"), "").await;
-        assert_eq!((status, found["windows"].as_array().unwrap().len()), (200, count), "{query}");
+        let found: Windows = api.read(&format!("{WINDOWS}?{query}")).await;
+        assert_eq!(found.windows.len(), count, "{query}");
     }
     for query in ["count=0", "count=1001", "count=x", "from=tomorrow", "from=2020-11-27", "from=", "to=x"] {
         let (status, refused) = api.call(&format!("{WINDOWS}?{query}"), "").await;
@@ -417,10 +426,10 @@ async fn unclear_windows_are_reported() {
         })
     );
     let state = at(&api, "2040-07-01T00:00:00Z");
-    assert_eq!(state["next-upgrade-reason"], "unclear-windows");
-    let why = state["hosts"][0]["why"].as_str().unwrap();
+    assert_eq!(state.next_upgrade_reason.as_deref(), Some("unclear-windows"));
+    let hosts = state.hosts.unwrap();
     let expected = problem("2040-01-01T00:00:00Z");
-    assert_eq!(why, format!("no run is active; no run starts automatically: {expected}"));
+    assert_eq!(hosts[0].why, format!("no run is active; no run starts automatically: {expected}"));
 }
 
 #[tokio::test]
@@ -497,7 +506,7 @@ async fn used_window_is_named() {
         ),
     ] {
         let api = in_window(&inputs).await;
-        let state = at(&api, now);
+        let state = json_at(&api, now);
         assert_eq!(state.get("window-used-by"), used_by.as_ref());
         let next = if used_by.is_some() { "2026-11-28T01:00:00Z" } else { now };
         assert_eq!(state["next-upgrade-at"], next);
@@ -518,6 +527,6 @@ async fn used_window_is_named() {
             }
         }
         // After the window it is history.
-        assert_eq!(at(&api, "2026-11-21T06:00:00Z").get("window-used-by"), None);
+        assert!(at(&api, "2026-11-21T06:00:00Z").window_used_by.is_none());
     }
 }

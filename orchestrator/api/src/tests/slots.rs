@@ -1,5 +1,7 @@
 //! Holders and waiters of slots, and operators' actions on them.
 
+use os_upgrade_api_types::routes::slots::Slots;
+use os_upgrade_api_types::routes::state::State;
 use os_upgrade_kernel::{
     ClientId, JobDone, LockOutcome, LockProvider, OnFailure, Reclaim, Settings, SlotJob, SlotOperation,
     SlotOrder,
@@ -56,10 +58,9 @@ impl TestApi {
         self.send(request.body(Body::from(claim(id))).unwrap()).await.0
     }
 
-    async fn ids(&self, what: &str) -> Vec<String> {
-        let (_, state) = self.call(STATE, "").await;
-        let entries = state["groups"][0][what].as_array().unwrap().iter();
-        entries.map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+    async fn holders(&self) -> Vec<String> {
+        let slots: Slots<'_> = self.read(STATE).await;
+        slots.groups[0].holders.iter().map(|holder| holder.id.to_string()).collect()
     }
 }
 
@@ -86,7 +87,7 @@ async fn holders_and_waiters_are_shown() {
     assert_eq!(api.lock("rack-7").await, 200);
     // The test's clock is behind: read now, every slot is held for long, and waiters are forgotten.
     assert_eq!(api.lock("node-7").await, 409);
-    let (status, state) = api.call(STATE, "").await;
+    let slots: Slots<'_> = api.read(STATE).await;
     let failed = "failed in run r1 (upgrade failed: no space left)";
     let hold = json!({ "actor": "api", "reason": "a new disk", "since": "2026-11-21T05:00:09Z" });
     let expected = json!({
@@ -115,20 +116,19 @@ async fn holders_and_waiters_are_shown() {
     });
     let at = "2026-11-21T05:01:00Z".parse().unwrap();
     let published = api.site.published();
-    assert_eq!(status, 200);
-    assert_eq!(state["groups"][0]["held"], 2);
+    assert_eq!(slots.groups[0].held, 2);
     assert_eq!(slots_json(&published.state, at), expected);
     let late = at + chrono::TimeDelta::hours(2);
-    let later = slots_json(&published.state, late);
-    assert_eq!(later["groups"][0]["holders"][0]["stuck"], true);
-    assert_eq!(later["groups"][0]["waiters"], json!([]));
+    let later = resources::slots::slots(&published.state, late);
+    assert!(later.groups[0].holders[0].stuck);
+    assert!(later.groups[0].waiters.is_empty());
 }
 
 #[tokio::test]
 async fn operators_hold_and_release_slots() {
     let (site, records) = failed();
     let api = TestApi::new(site, &records).await;
-    assert_eq!(api.ids("holders").await, ["h01"]);
+    assert_eq!(api.holders().await, ["h01"]);
     let bad = |message: &str| (400, error(message));
     assert_eq!(api.call(RELEASE, &about("h01", " ")).await, bad("reason: give a reason, for the history"));
     let long = about("h01", &"x".repeat(1_001));
@@ -137,7 +137,7 @@ async fn operators_hold_and_release_slots() {
     let message = missing["errors"][0]["error-message"].as_str().unwrap();
     assert_eq!((status, message), (400, "missing field `reason` at line 1 column 30"));
     assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await, (204, Value::Null));
-    assert_eq!(api.ids("holders").await, [""; 0]);
+    assert_eq!(api.holders().await, [""; 0]);
     let (status, none) = api.call(RELEASE, &about("h01", "it burnt")).await;
     let message = none["errors"][0]["error-message"].as_str().unwrap();
     assert_eq!((status, message), (404, "h01 neither holds a slot of group default nor waits for one"));
@@ -238,13 +238,9 @@ async fn slots_of_another_lock_server() {
     assert!(text.contains("os_upgrade_fleet_lock_refused_releases{group=\"default\"} 1\n"), "{text}");
     let keep = http::fields::Keep::All;
     let state = state::write(&Arc::new(published(&site)), &keep, late).unwrap();
-    let why = serde_json::from_slice::<Value>(&state).unwrap()["hosts"][0]["why"].clone();
-    assert!(
-        why.as_str()
-            .unwrap()
-            .starts_with(&format!("its slot of group default is being given back: {refusal}; ")),
-        "{why}"
-    );
+    let hosts = serde_json::from_slice::<State<'_>>(&state).unwrap().hosts.unwrap();
+    let why = &hosts[0].why;
+    assert!(why.starts_with(&format!("its slot of group default is being given back: {refusal}; ")), "{why}");
 }
 
 /// An operator releases the slot of `id`.

@@ -1,5 +1,7 @@
 //! The strongbox: secrets can be written, listed and removed, and never read.
 
+use os_upgrade_api_types::routes::health::Ready;
+use os_upgrade_api_types::routes::strongbox::Strongbox as Shown;
 use os_upgrade_settings::Settings;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_site::strongbox::key::Key;
@@ -92,7 +94,7 @@ async fn secrets_need_the_key() {
     with_strongbox(&mut api, &[]);
     let sealed = json!({ "sealed": true, "reason": NO_KEY, "secrets": 1 });
     assert_eq!(api.call(STATUS, "").await, (200, sealed));
-    assert_eq!(api.call("GET /readyz", "").await.1["sealed"], json!(true));
+    assert!(api.read::<Ready<'_>>("GET /readyz").await.sealed);
     assert_eq!(
         api.call(SECRET, &value).await,
         (503, error_with(NO_KEY, &json!({"kind": "strongbox-sealed", "why": {"kind": "no-key"}})))
@@ -100,7 +102,7 @@ async fn secrets_need_the_key() {
     let wrong = api.call(UNSEAL, &key_body(&other)).await;
     assert_eq!(wrong, (403, error("this is not the key of the strongbox")));
     assert_eq!(api.call(UNSEAL, &key_body(&key)).await.0, 204);
-    assert_eq!(api.call(STATUS, "").await.1["sealed"], json!(false));
+    assert!(!api.read::<Shown>(STATUS).await.sealed);
 
     // If the key is lost, removing all secrets permits a new one.
     with_strongbox(&mut api, &[]);
@@ -178,8 +180,7 @@ async fn missing_lock_credentials_block_runs() {
     // Restarted with another key.
     write_key(&file, &Key::random().unwrap());
     with_strongbox(&mut api, &with_key);
-    let (status, body) = api.call(STATUS, "").await;
-    assert_eq!((status, &body["sealed"]), (200, &json!(true)), "{body}");
+    assert!(api.read::<Shown>(STATUS).await.sealed);
     assert_eq!(api.call("GET /readyz", "").await.0, 503);
 }
 
@@ -194,8 +195,7 @@ async fn sealed_follower_forwards_triggers() {
         ("OS_UPGRADE_FLEET_LOCK__CREDENTIALS_SECRET", "lock-server"),
     ];
     restart_with(&mut api, strongbox_of(&settings));
-    let (status, ready) = api.call("GET /readyz", "").await;
-    assert_eq!((status, &ready["sealed"]), (200, &json!(true)), "{ready}");
+    assert!(api.read::<Ready<'_>>("GET /readyz").await.sealed);
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
 }
 

@@ -1,5 +1,9 @@
 //! Writes: their answers, and their effects.
 
+use os_upgrade_api_types::body::Page;
+use os_upgrade_api_types::routes::hosts::Host;
+use os_upgrade_api_types::routes::runs::{Run, StopCause};
+use os_upgrade_api_types::routes::state::State;
 use os_upgrade_kernel::ClockDoubt;
 use os_upgrade_test_site::put_config;
 
@@ -10,6 +14,11 @@ const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
 const CANCEL: &str = "POST /v1/state/os-upgrade/cancel";
 const GIVE_UP: &str = "POST /v1/state/os-upgrade/give-up-host";
 const BODY: &str = r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#;
+
+/// The runs, newest first.
+async fn runs(api: &TestApi) -> Vec<Run<'static>> {
+    api.read::<Page<_>>("GET /v1/state/os-upgrade/runs").await.items
+}
 
 #[tokio::test]
 async fn configuration_is_created_replaced_and_read() {
@@ -48,9 +57,8 @@ async fn run_is_triggered_once_and_cancelled() {
     assert_eq!(api.call(CANCEL, "").await, (204, Value::Null));
     let none = error_with("no run is active", &json!({"kind": "no-run"}));
     assert_eq!(api.call(CANCEL, "").await, (409, none));
-    let (status, body) = api.call("GET /v1/state/os-upgrade/runs", "").await;
-    let items: Vec<_> = body["items"].as_array().unwrap().iter().map(|run| &run["result"]).collect();
-    assert_eq!((status, items), (200, vec![&json!("cancelled")]));
+    let results: Vec<_> = runs(&api).await.into_iter().map(|run| run.result.unwrap().to_string()).collect();
+    assert_eq!(results, ["cancelled"]);
 }
 
 /// The answer says which run has started, and shows it to clients that prefer so.
@@ -90,17 +98,17 @@ async fn reasons_of_trigger_and_cancel_are_shown() {
         assert_eq!(api.call(CANCEL, &body.to_string()).await.0, 400, "{body}");
     }
     assert_eq!(api.call(TRIGGER, r#"{"reason":" a CVE "}"#).await.0, 204);
-    let state = async || api.call("GET /v1/state/os-upgrade", "").await.1;
-    assert_eq!(state().await["current-upgrade-info"]["reason"], "a CVE");
+    let state = async || api.read::<State<'static>>("GET /v1/state/os-upgrade").await;
+    assert_eq!(state().await.current_upgrade_info.unwrap().reason.as_deref(), Some("a CVE"));
     assert_eq!(api.call(CANCEL, r#"{"reason":"a storm"}"#).await.0, 204);
-    assert_eq!(state().await["last-upgrade-info"]["reason"], "a CVE");
-    let listed = api.call("GET /v1/state/os-upgrade/runs", "").await.1["items"][0].clone();
-    assert_eq!(listed["reason"], "a CVE");
-    assert_eq!(listed["stopping"], json!({"kind": "cancelled", "actor": "api", "reason": "a storm"}));
+    assert_eq!(state().await.last_upgrade_info.unwrap().reason.as_deref(), Some("a CVE"));
+    let listed = &runs(&api).await[0];
+    assert_eq!(listed.reason.as_deref(), Some("a CVE"));
+    let cancelled = StopCause::Cancelled { actor: "api".to_owned(), reason: Some("a storm".to_owned()) };
+    assert_eq!(listed.stopping.as_ref().unwrap().read(), Some(&cancelled));
     // A start without a reason shows none.
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
-    let listed = api.call("GET /v1/state/os-upgrade/runs", "").await.1["items"][0].clone();
-    assert_eq!(listed.get("reason"), None);
+    assert_eq!(runs(&api).await[0].reason, None);
 }
 
 #[tokio::test]
@@ -164,13 +172,13 @@ async fn run_continues_without_given_up_host() {
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
     assert_eq!(info("h03").await, (404, json!("not-in-run")));
     assert_eq!(api.call(GIVE_UP, r#"{"host":"h01","reason":" "}"#).await.0, 400);
-    let status = async || api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["status"].clone();
+    let shown = async || api.read::<Host<'static>>("GET /v1/state/os-upgrade/hosts/h01").await;
     assert_eq!(api.call(&format!("{GIVE_UP}?validate=true"), &body("h01")).await, (204, Value::Null));
-    assert_eq!(status().await, "pending");
+    assert_eq!(shown().await.status.unwrap().as_str(), "pending");
     assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null));
-    assert_eq!(status().await, "cancelled");
-    let why = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["why"].clone();
-    assert_eq!(why, "given up by api: it burnt");
+    let given_up = shown().await;
+    assert_eq!(given_up.status.unwrap().as_str(), "cancelled");
+    assert_eq!(given_up.why, "given up by api: it burnt");
     assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null), "it is so");
     // Without the last host the run ends.
     assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null));
