@@ -27,8 +27,8 @@ fn log_fact(fact: &Fact) {
             tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
         }
         // Logged as a warning of the instance, once they are in effect.
-        Fact::Config(ConfigFact::SettingsAdopted { .. })
-        | Fact::Slot(_)
+        Fact::Config(ConfigFact::SettingsAdopted { .. }) => {}
+        Fact::Slot(_)
         | Fact::Lock(_)
         | Fact::Queue(_)
         | Fact::Node(_)
@@ -52,7 +52,7 @@ fn log_run(fact: &RunFact) {
             tracing::warn!(%run, result = result.as_str(), "run ended without completing");
         }
         RunFact::Host { run, host, event: HostEvent::Upgraded } => {
-            tracing::info!(%run, %host, "host upgraded")
+            tracing::info!(%run, %host, "host upgraded");
         }
         RunFact::Host { run, host, event: HostEvent::Failed { reason } | HostEvent::TimedOut { reason } } => {
             tracing::warn!(%run, %host, reason = %describe(reason), "host not upgraded");

@@ -347,6 +347,7 @@ pub struct IsEnabled {
 
 /// An entry of the reboot queue.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in the JSON")]
 pub struct Entry<'a> {
     #[schema(value_type = EntryIndexText)]
     pub index: EntryIndex,

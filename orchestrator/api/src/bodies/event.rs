@@ -39,112 +39,17 @@ pub(crate) fn event(epoch: Option<i64>, row: &FactRow) -> serde_json::Result<Opt
 /// What `fact` is to operators; `None` for bookkeeping. `about` is the run to which the fact belongs, if any.
 pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
     let run_of_slot = about.map(ToOwned::to_owned);
-    Some(match fact {
-        Fact::Run(fact) => match fact {
-            RunFact::Started { run, trigger, not_after, hosts, .. } => {
-                started(&run, &trigger, not_after, &hosts)
-            }
-            RunFact::UpgradesBegan { run } => SiteEvent::RunUpgrading { run: run.to_string() },
-            RunFact::Stopping { run, cause } => stopping(&run, &cause),
-            RunFact::Ended { run, result } => {
-                SiteEvent::RunEnded { run: run.to_string(), result: result.into() }
-            }
-            RunFact::Missed(run) => missed(&run),
-            RunFact::Host { run, host, event } => step(&run, &host, &event),
-        },
-        Fact::Slot(fact) => match fact {
-            SlotFact::Released { host, why } => SiteEvent::SlotReleased {
-                group: None,
-                holder: host.to_string(),
-                behalf: behalf_of(run_of_slot.as_deref()).into(),
-                run: run_of_slot,
-                host: Some(host.to_string()),
-                actor: None,
-                reason: Some(why.as_str().to_owned()),
-            },
-            SlotFact::ReleaseRefused { host, refusal } => SiteEvent::SlotNotReleased {
-                run: run_of_slot,
-                host: host.to_string(),
-                reason: describe(&refusal).to_string(),
-            },
-            SlotFact::Requested { .. }
-            | SlotFact::ReleaseDue { .. }
-            | SlotFact::InDoubt { .. }
-            | SlotFact::Unlocked { .. } => return None,
-        },
-        Fact::Lock(fact) => match fact {
-            LockFact::Granted { group, id, actor } => SiteEvent::SlotHeld {
-                group: group.to_string(),
-                holder: id.to_string(),
-                behalf: Behalf::Client.into(),
-                actor,
-                reason: None,
-            },
-            LockFact::HoldPlaced { group, id, actor, reason } => SiteEvent::SlotHeld {
-                group: group.to_string(),
-                holder: id.to_string(),
-                behalf: Behalf::Operator.into(),
-                actor,
-                reason: Some(reason),
-            },
-            LockFact::Released { group, id, actor } => SiteEvent::SlotReleased {
-                group: Some(group.to_string()),
-                holder: id.to_string(),
-                behalf: Behalf::Client.into(),
-                run: None,
-                host: None,
-                actor: Some(actor),
-                reason: None,
-            },
-            LockFact::HolderReleased { group, id, actor, reason } => SiteEvent::SlotReleased {
-                group: Some(group.to_string()),
-                holder: id.to_string(),
-                behalf: Behalf::Operator.into(),
-                run: None,
-                host: None,
-                actor: Some(actor),
-                reason,
-            },
-            LockFact::Awaited { .. } | LockFact::WaitEnded { .. } => return None,
-        },
-        Fact::Queue(fact) => match fact {
-            QueueFact::RebootsQueued { hosts, actor, reason, window: _ } => {
-                SiteEvent::RebootsQueued { hosts: names(&hosts), actor, reason }
-            }
-            QueueFact::Reboot { index, host, event } => reboot(index, &host, &event),
-            QueueFact::Switched { enabled, actor, reason } => {
-                SiteEvent::RebootQueueSwitched { enabled, actor, reason }
-            }
-            QueueFact::BackoffReset { actor } => SiteEvent::RebootBackoffReset { actor },
-        },
-        Fact::Node(NodeFact::Step { host, step }) => return node(run_of_slot, &host, &step),
-        Fact::Enrolment(fact) => match fact {
-            EnrolmentFact::HostsApproved { hosts, actor } => {
-                SiteEvent::HostsApproved { hosts: names(&hosts), actor }
-            }
-            EnrolmentFact::HostWithdrawn { host, actor, reason, .. } => {
-                SiteEvent::HostWithdrawn { host: host.to_string(), actor, reason }
-            }
-            EnrolmentFact::HostRemoved { host, actor, reason, .. } => {
-                SiteEvent::HostRemoved { host: host.to_string(), actor, reason }
-            }
-            EnrolmentFact::HostPurged { .. } => return None,
-        },
-        Fact::Config(fact) => match fact {
-            ConfigFact::Replaced { config, actor, difference } => {
-                config_changed(actor, config.is_none(), &difference)
-            }
-            ConfigFact::SettingsAdopted { .. } => SiteEvent::SettingsChanged,
-        },
-        Fact::Secret(fact) => match fact {
-            SecretFact::Stored { name, actor, .. } => {
-                SiteEvent::SecretStored { name: name.to_string(), actor }
-            }
-            SecretFact::Removed { name, actor } => SiteEvent::SecretRemoved { name: name.to_string(), actor },
-            SecretFact::KeySet { .. } => SiteEvent::StrongboxKeySet,
-        },
+    match fact {
+        Fact::Run(fact) => Some(of_run(fact)),
+        Fact::Slot(fact) => of_slot(fact, run_of_slot),
+        Fact::Lock(fact) => of_lock(fact),
+        Fact::Queue(fact) => Some(of_queue(fact)),
+        Fact::Node(NodeFact::Step { host, step }) => node(run_of_slot, &host, &step),
+        Fact::Enrolment(fact) => of_enrolment(fact),
+        Fact::Config(fact) => Some(of_config(fact)),
+        Fact::Secret(fact) => Some(of_secret(fact)),
         Fact::Restoration(RestorationFact::Restored { source, actor, .. }) => {
-            SiteEvent::Restored { source: source.into(), actor }
+            Some(SiteEvent::Restored { source: source.into(), actor })
         }
         Fact::Control(
             ControlFact::Fenced { .. }
@@ -152,8 +57,125 @@ pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
             | ControlFact::LateCommandSeen { .. }
             | ControlFact::CommandRetracted { .. }
             | ControlFact::Ignored { .. },
-        ) => return None,
+        ) => None,
+    }
+}
+
+fn of_run(fact: RunFact) -> SiteEvent {
+    match fact {
+        RunFact::Started { run, trigger, not_after, hosts, .. } => started(&run, &trigger, not_after, &hosts),
+        RunFact::UpgradesBegan { run } => SiteEvent::RunUpgrading { run: run.to_string() },
+        RunFact::Stopping { run, cause } => stopping(&run, &cause),
+        RunFact::Ended { run, result } => SiteEvent::RunEnded { run: run.to_string(), result: result.into() },
+        RunFact::Missed(run) => missed(&run),
+        RunFact::Host { run, host, event } => step(&run, &host, &event),
+    }
+}
+
+fn of_slot(fact: SlotFact, run_of_slot: Option<String>) -> Option<SiteEvent> {
+    Some(match fact {
+        SlotFact::Released { host, why } => SiteEvent::SlotReleased {
+            group: None,
+            holder: host.to_string(),
+            behalf: behalf_of(run_of_slot.as_deref()).into(),
+            run: run_of_slot,
+            host: Some(host.to_string()),
+            actor: None,
+            reason: Some(why.as_str().to_owned()),
+        },
+        SlotFact::ReleaseRefused { host, refusal } => SiteEvent::SlotNotReleased {
+            run: run_of_slot,
+            host: host.to_string(),
+            reason: describe(&refusal).to_string(),
+        },
+        SlotFact::Requested { .. }
+        | SlotFact::ReleaseDue { .. }
+        | SlotFact::InDoubt { .. }
+        | SlotFact::Unlocked { .. } => return None,
     })
+}
+
+fn of_lock(fact: LockFact) -> Option<SiteEvent> {
+    Some(match fact {
+        LockFact::Granted { group, id, actor } => SiteEvent::SlotHeld {
+            group: group.to_string(),
+            holder: id.to_string(),
+            behalf: Behalf::Client.into(),
+            actor,
+            reason: None,
+        },
+        LockFact::HoldPlaced { group, id, actor, reason } => SiteEvent::SlotHeld {
+            group: group.to_string(),
+            holder: id.to_string(),
+            behalf: Behalf::Operator.into(),
+            actor,
+            reason: Some(reason),
+        },
+        LockFact::Released { group, id, actor } => SiteEvent::SlotReleased {
+            group: Some(group.to_string()),
+            holder: id.to_string(),
+            behalf: Behalf::Client.into(),
+            run: None,
+            host: None,
+            actor: Some(actor),
+            reason: None,
+        },
+        LockFact::HolderReleased { group, id, actor, reason } => SiteEvent::SlotReleased {
+            group: Some(group.to_string()),
+            holder: id.to_string(),
+            behalf: Behalf::Operator.into(),
+            run: None,
+            host: None,
+            actor: Some(actor),
+            reason,
+        },
+        LockFact::Awaited { .. } | LockFact::WaitEnded { .. } => return None,
+    })
+}
+
+fn of_queue(fact: QueueFact) -> SiteEvent {
+    match fact {
+        QueueFact::RebootsQueued { hosts, actor, reason, window: _ } => {
+            SiteEvent::RebootsQueued { hosts: names(&hosts), actor, reason }
+        }
+        QueueFact::Reboot { index, host, event } => reboot(index, &host, &event),
+        QueueFact::Switched { enabled, actor, reason } => {
+            SiteEvent::RebootQueueSwitched { enabled, actor, reason }
+        }
+        QueueFact::BackoffReset { actor } => SiteEvent::RebootBackoffReset { actor },
+    }
+}
+
+fn of_enrolment(fact: EnrolmentFact) -> Option<SiteEvent> {
+    Some(match fact {
+        EnrolmentFact::HostsApproved { hosts, actor } => {
+            SiteEvent::HostsApproved { hosts: names(&hosts), actor }
+        }
+        EnrolmentFact::HostWithdrawn { host, actor, reason, .. } => {
+            SiteEvent::HostWithdrawn { host: host.to_string(), actor, reason }
+        }
+        EnrolmentFact::HostRemoved { host, actor, reason, .. } => {
+            SiteEvent::HostRemoved { host: host.to_string(), actor, reason }
+        }
+        EnrolmentFact::HostPurged { .. } => return None,
+    })
+}
+
+fn of_config(fact: ConfigFact) -> SiteEvent {
+    match fact {
+        ConfigFact::Replaced { config, actor, difference } => {
+            config_changed(actor, config.is_none(), &difference)
+        }
+        ConfigFact::SettingsAdopted { .. } => SiteEvent::SettingsChanged,
+    }
+}
+
+fn of_secret(fact: SecretFact) -> SiteEvent {
+    match fact {
+        SecretFact::Stored { name, actor, .. } => SiteEvent::SecretStored { name: name.to_string(), actor },
+        SecretFact::Removed { name, actor } => SiteEvent::SecretRemoved { name: name.to_string(), actor },
+        SecretFact::KeySet { .. } => SiteEvent::StrongboxKeySet,
+    }
 }
 
 fn started(run: &RunId, trigger: &Trigger, not_after: DateTime<Utc>, hosts: &[Enlisted]) -> SiteEvent {

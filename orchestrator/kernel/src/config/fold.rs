@@ -14,7 +14,7 @@ impl State {
         match fact {
             ConfigFact::SettingsAdopted { settings } => self.apply_settings(settings, at),
             ConfigFact::Replaced { config, actor: _, difference: _ } => {
-                self.apply_replaced(config.as_ref(), at)
+                self.apply_replaced(config.as_ref(), at);
             }
         }
     }

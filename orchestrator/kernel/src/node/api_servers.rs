@@ -13,10 +13,10 @@ pub(crate) enum ApiServerRule<'a> {
 }
 
 /// The API server that is under way.
-pub(crate) fn server_under_way<'a>(
+pub(crate) fn server_under_way(
     is_server: impl Fn(&HostName) -> bool,
-    under_way: &'a OrdSet<HostName>,
-) -> Option<&'a HostName> {
+    under_way: &OrdSet<HostName>,
+) -> Option<&HostName> {
     under_way.iter().find(|host| is_server(host))
 }
 

@@ -183,7 +183,7 @@ impl State {
         let waiting = of_step(&owner, host, waiting);
         let (host, group) = (host.clone(), group.clone());
         let is_new = !self.slots.contains_key(&host);
-        let requested = is_new.then(|| Fact::Slot(SlotFact::Requested { host, group, owner }));
+        let requested = is_new.then_some(Fact::Slot(SlotFact::Requested { host, group, owner }));
         requested.into_iter().chain([waiting]).collect()
     }
 }

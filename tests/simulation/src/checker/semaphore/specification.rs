@@ -257,7 +257,7 @@ impl Specification {
             Fact::Run(RunFact::Ended { .. }) => self.forget_run(),
             Fact::Run(RunFact::Host { host, event, .. }) => self.host(at, host, event)?,
             Fact::Queue(QueueFact::RebootsQueued { hosts, .. }) => {
-                self.queued.extend(hosts.iter().map(|_| at))
+                self.queued.extend(hosts.iter().map(|_| at));
             }
             Fact::Queue(QueueFact::Reboot { index, host, event }) => self.entry(at, *index, host, event)?,
             Fact::Slot(SlotFact::Released { host, why }) => {
