@@ -40,7 +40,7 @@ macro_rules! families {
                 $(if $facts::VARIANTS.contains(&name) {
                     return $facts::deserialize(fact).map(Self::$family).map_err(D::Error::custom);
                 })*
-                Err(D::Error::custom(format_args!("unknown variant `{name}`")))
+                Err(D::Error::custom(format_args!("unknown fact `{name}`")))
             }
         }
 

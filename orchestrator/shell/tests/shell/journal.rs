@@ -355,7 +355,7 @@ fn messages_of_other_versions_are_refused() {
     assert_eq!(with(record), (unknown.to_owned(), true));
     let (text, of_another_version) =
         with(r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#);
-    assert!(text.contains("unknown variant `moon-landed`") && of_another_version, "{text}");
+    assert!(text.contains("unknown fact `moon-landed`") && of_another_version, "{text}");
     let (_, of_another_version) = with("torn");
     assert!(!of_another_version);
 }

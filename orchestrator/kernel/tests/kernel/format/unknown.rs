@@ -24,5 +24,5 @@ fn unknown_fields_are_refused() {
     assert_eq!(refused.to_string(), "it has facts/event/to, which this version does not know");
     let unknown = read::<Fact>(br#"{"type":"moon-landed"}"#).unwrap_err();
     let ReadError::Invalid(source) = unknown else { panic!("{unknown}") };
-    assert!(source.to_string().starts_with("unknown variant `moon-landed`"), "{source}");
+    assert!(source.to_string().starts_with("unknown fact `moon-landed`"), "{source}");
 }
