@@ -71,11 +71,6 @@ impl<'a> About<'a> {
         Self { command: Some(AboutCommand { sequence, seen }), ..self }
     }
 
-    /// About the command, by sequence and action, that was seen in the control stream.
-    pub(crate) fn of_command_seen(self, seen: Option<(u64, Action)>) -> Self {
-        seen.map_or(self, |(sequence, action)| self.of_command(sequence, Some(action)))
-    }
-
     /// About `run`.
     pub(crate) fn run(run: &'a RunId) -> Self {
         Self { owner: OwnerRef::Named(run), ..Self::default() }

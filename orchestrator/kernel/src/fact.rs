@@ -111,7 +111,7 @@ impl Fact {
     }
 
     /// The fact that `event` happened to the entry at `index` of the reboot queue, which is for `host`.
-    pub(crate) fn of_entry(index: u64, host: &HostName, event: EntryEvent) -> Self {
+    pub fn of_entry(index: u64, host: &HostName, event: EntryEvent) -> Self {
         QueueFact::Reboot { index, host: host.clone(), event }.into()
     }
 }

@@ -5,6 +5,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, AttemptStage};
+use crate::about::AboutCommand;
 use crate::config::LockProvider;
 use crate::left_out::is_default;
 use crate::owner::Owner;
@@ -181,10 +182,12 @@ impl EntryEvent {
         EntryStep::from(self).into()
     }
 
-    /// The command that was seen in the control stream: its sequence and action.
-    pub(super) const fn command(&self) -> Option<(u64, Action)> {
+    /// The command that was seen in the control stream.
+    pub(super) const fn command(&self) -> Option<AboutCommand> {
         match self {
-            Self::CommandSent { sequence, .. } => Some((*sequence, Action::Reboot)),
+            Self::CommandSent { sequence, .. } => {
+                Some(AboutCommand { sequence: *sequence, seen: Some(Action::Reboot) })
+            }
             Self::Waiting { .. }
             | Self::Started { .. }
             | Self::BackedOff { .. }

@@ -53,8 +53,8 @@ impl QueueFact {
     pub(crate) fn about(&self) -> About<'_> {
         match self {
             Self::Reboot { host, event, .. } => {
-                let about = About { actor: event.actor(), ..About::host(OwnerRef::None, host) };
-                about.of_command_seen(event.command()).in_list(AuditList::Reboots)
+                let (actor, command) = (event.actor(), event.command());
+                About { actor, command, ..About::host(OwnerRef::None, host) }.in_list(AuditList::Reboots)
             }
             Self::RebootsQueued { actor, .. }
             | Self::Switched { actor, .. }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
+use crate::about::AboutCommand;
 use crate::config::LockProvider;
 use crate::left_out::is_default;
 use crate::reason::Reason;
@@ -103,10 +104,12 @@ impl HostEvent {
         if let Self::TimedOut { reason } | Self::Cancelled { reason } = self { reason.actor() } else { None }
     }
 
-    /// The command that was seen in the control stream: its sequence and action.
-    pub(super) const fn command(&self) -> Option<(u64, Action)> {
+    /// The command that was seen in the control stream.
+    pub(super) const fn command(&self) -> Option<AboutCommand> {
         match self {
-            Self::CommandSent { action, sequence, .. } => Some((*sequence, *action)),
+            Self::CommandSent { action, sequence, .. } => {
+                Some(AboutCommand { sequence: *sequence, seen: Some(*action) })
+            }
             Self::Prepared
             | Self::Waiting { .. }
             | Self::TurnLost

@@ -69,8 +69,8 @@ impl RunFact {
             Self::Stopping { run, cause } => About { actor: cause.actor(), ..About::run(run) },
             Self::UpgradesBegan { run } | Self::Ended { run, .. } => About::run(run),
             Self::Host { run, host, event } => {
-                let about = About { actor: event.actor(), ..About::host(OwnerRef::Named(run), host) };
-                about.of_command_seen(event.command())
+                let (actor, command) = (event.actor(), event.command());
+                About { actor, command, ..About::host(OwnerRef::Named(run), host) }
             }
             Self::Missed(_) => About::default().in_list(AuditList::MissedRuns),
         }

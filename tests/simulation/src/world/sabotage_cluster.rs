@@ -58,9 +58,8 @@ fn start_another(state: &State, _: DateTime<Utc>, fact: Fact) -> Vec<Fact> {
         let is_free = !state.slots.contains_key(&entry.host) && entry.host != *host;
         entry.status == EntryStatus::Queued && is_free && state.settings.has_node(&entry.host)
     };
-    let another = state.reboot_queue.entries.iter().find(waits).map(|(index, entry)| {
-        Fact::Queue(QueueFact::Reboot { index: *index, host: entry.host.clone(), event: started.clone() })
-    });
+    let another = state.reboot_queue.entries.iter().find(waits);
+    let another = another.map(|(index, entry)| Fact::of_entry(*index, &entry.host, started.clone()));
     [fact].into_iter().chain(another).collect()
 }
 

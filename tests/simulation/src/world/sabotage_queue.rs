@@ -116,7 +116,7 @@ fn cancel_at_once(state: &State, fact: Fact) -> Vec<Fact> {
         return vec![fact];
     }
     let event = EntryEvent::GivenUp { actor: actor.clone(), reason: "it is cancelled".to_owned() };
-    vec![Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event }), released(host)]
+    vec![Fact::of_entry(*index, host, event), released(host)]
 }
 
 fn undo_at_once(state: &State, fact: Fact) -> Vec<Fact> {
@@ -125,9 +125,9 @@ fn undo_at_once(state: &State, fact: Fact) -> Vec<Fact> {
     };
     let was_run = [AttemptStage::Succeeded, AttemptStage::Unknown, AttemptStage::Failed];
     let entry = state.reboot_queue.entries.get(index);
-    let undone = entry.is_some_and(|entry| was_run.iter().any(|stage| entry.is_at(*stage))).then(|| {
-        Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: EntryEvent::NotRebooted })
-    });
+    let undone = entry
+        .is_some_and(|entry| was_run.iter().any(|stage| entry.is_at(*stage)))
+        .then(|| Fact::of_entry(*index, host, EntryEvent::NotRebooted));
     [fact].into_iter().chain(undone).collect()
 }
 
@@ -161,7 +161,7 @@ fn start_first(state: &State, with: &Fact, is_it: impl Fn(&HostName) -> bool) ->
         entry.status == EntryStatus::Queued && !state.slots.contains_key(host) && is_it(host)
     };
     let (index, entry) = state.reboot_queue.entries.iter().find(waits)?;
-    Some(Fact::Queue(QueueFact::Reboot { index: *index, host: entry.host.clone(), event: started.clone() }))
+    Some(Fact::of_entry(*index, &entry.host, started.clone()))
 }
 
 fn start_another(state: &State, fact: Fact) -> Vec<Fact> {
@@ -180,7 +180,7 @@ fn start_beside_run(state: &State, fact: Fact) -> Vec<Fact> {
     };
     let queued = state.reboot_queue.queued(host);
     let event = EntryEvent::Started { group: group.clone(), provider: *provider, drain: *drain };
-    let started = queued.map(|index| Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event }));
+    let started = queued.map(|index| Fact::of_entry(index, host, event));
     [fact].into_iter().chain(started).collect()
 }
 
@@ -188,12 +188,7 @@ fn start_beside_run(state: &State, fact: Fact) -> Vec<Fact> {
 fn end_by_any_done(state: &State, fact: Fact) -> Vec<Fact> {
     let Fact::Run(RunFact::Host { host, event: HostEvent::Prepared, .. }) = &fact else { return vec![fact] };
     let entry = state.entry_under_way(host).filter(|(_, entry)| entry.status == EntryStatus::Rebooting);
-    let ended = entry.map(|(index, _)| {
-        [
-            Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event: EntryEvent::Rebooted }),
-            released(host),
-        ]
-    });
+    let ended = entry.map(|(index, _)| [Fact::of_entry(index, host, EntryEvent::Rebooted), released(host)]);
     [fact.clone()].into_iter().chain(ended.into_iter().flatten()).collect()
 }
 
@@ -209,7 +204,7 @@ fn repeat_at_once(state: &State, fact: Fact) -> Vec<Fact> {
 fn due_again(state: &State, index: u64, host: &HostName) -> Fact {
     let boot_id = state.reboot_queue.entries.get(&index).and_then(|entry| entry.boot_id.clone());
     let event = EntryEvent::AttemptDue { node: host.to_string(), boot_id };
-    Fact::Queue(QueueFact::Reboot { index, host: host.clone(), event })
+    Fact::of_entry(index, host, event)
 }
 
 /// An attempt that has failed, or whose outcome is unknown, ends its entry.
@@ -222,8 +217,7 @@ fn end_by_failure(_: &State, fact: Fact) -> Vec<Fact> {
     else {
         return vec![fact];
     };
-    let rebooted =
-        Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Rebooted });
+    let rebooted = Fact::of_entry(*index, host, EntryEvent::Rebooted);
     vec![rebooted, released(host)]
 }
 
@@ -233,7 +227,7 @@ fn as_sent(fact: Fact) -> Vec<Fact> {
         return vec![fact];
     };
     let sent = EntryEvent::CommandSent { attempt: 1, sequence: 1 };
-    let sent = Fact::Queue(QueueFact::Reboot { index: *index, host: host.clone(), event: sent });
+    let sent = Fact::of_entry(*index, host, sent);
     vec![fact, sent]
 }
 

@@ -80,7 +80,7 @@ mod tests {
         let (queued, actor) = (hosts.iter().map(|name| host(name)).collect(), "eve".to_owned());
         apply(Fact::Queue(QueueFact::RebootsQueued { hosts: queued, actor, reason: None, window: None }));
         for (index, name) in (0..).zip(hosts) {
-            let mut event = |event| apply(Fact::Queue(QueueFact::Reboot { index, host: host(name), event }));
+            let mut event = |event| apply(Fact::of_entry(index, &host(name), event));
             event(EntryEvent::Started {
                 group: group.clone(),
                 provider: LockProvider::Embedded,
@@ -97,12 +97,7 @@ mod tests {
         assert_eq!(examine(&state), []);
         let give_up = |state: &mut State, index, name| {
             let event = EntryEvent::GivenUp { actor: "eve".to_owned(), reason: "burnt".to_owned() };
-            state
-                .apply(
-                    DateTime::UNIX_EPOCH,
-                    &Fact::Queue(QueueFact::Reboot { index, host: host(name), event }),
-                )
-                .unwrap();
+            state.apply(DateTime::UNIX_EPOCH, &Fact::of_entry(index, &host(name), event)).unwrap();
         };
         give_up(&mut state, 0, "n1");
         let expected = [
