@@ -29,13 +29,13 @@ pub(crate) fn late_answer(host: &RunHost) -> Option<LateAnswer> {
     Some(LateAnswer { time: Stamp(at), action, result: result.into() })
 }
 
-/// The state of `host` in its run.
-pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRun<'a> {
+/// The state of `host` in its run, with why it waits or did not succeed.
+pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost, why: Option<&Reason>) -> HostOfRun<'a> {
     HostOfRun {
         hostname: name.as_str().into(),
         status: host.status.into(),
         since: Stamp(host.since),
-        reason: reason(host.reason.as_ref()),
+        reason: reason(why),
         late_answer: late_answer(host),
     }
 }

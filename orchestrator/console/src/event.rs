@@ -61,6 +61,7 @@ fn sentence(event: &SiteEvent) -> String {
             let by = if behalf.is(is_operator) { by(actor.as_deref()) } else { String::new() };
             format!("slot of {holder} released{by}{}", because(reason.as_deref()))
         }
+        SiteEvent::SlotNotGranted { host, reason, .. } => format!("no slot for {host}: {reason}"),
         SiteEvent::SlotNotReleased { host, reason, .. } => format!("slot of {host} not released: {reason}"),
         SiteEvent::ConfigChanged { actor, deleted: true, .. } => format!("configuration deleted by {actor}"),
         SiteEvent::ConfigChanged { actor, deleted: false, changed, changed_more } => {

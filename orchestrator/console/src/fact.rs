@@ -86,6 +86,7 @@ fn slot(fact: &SlotFact) -> (Importance, String) {
     use Importance::{Bookkeeping, Step};
     match fact {
         SlotFact::Released { host, .. } => (Step, format!("slot of {host} released")),
+        SlotFact::Refused { host, .. } => (Step, format!("slot of {host} not granted")),
         SlotFact::ReleaseRefused { host, .. } => (Step, format!("slot of {host} not released")),
         SlotFact::Requested { host, .. } => (Step, format!("slot of {host} requested")),
         SlotFact::InDoubt { host } => (Bookkeeping, format!("slot of {host} in doubt")),

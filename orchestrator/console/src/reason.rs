@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_kernel::reason::{Denial, LastWait, ReleaseRefusal, shown};
+use os_upgrade_kernel::reason::{Denial, LastWait, LockRefusal, shown};
 use os_upgrade_kernel::{NoAnswer, Reason};
 
 use crate::commands::shell_word;
@@ -106,7 +106,7 @@ impl Describe for LastWait {
     }
 }
 
-impl Describe for ReleaseRefusal {
+impl Describe for LockRefusal {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied { lock_kind, value } => write!(f, "the lock server refuses: {value} ({lock_kind})"),

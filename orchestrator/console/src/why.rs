@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body;
-use os_upgrade_kernel::reason::ReleaseRefusal;
+use os_upgrade_kernel::reason::LockRefusal;
 use os_upgrade_kernel::{
     Blocker, Cause, Explanation, HostBlocker, HostStatus, LateAnswer, LateResult, Reason,
 };
@@ -99,7 +99,7 @@ fn released_by(group: &GroupName, host: Option<&HostName>) -> String {
     host.map(|host| released(host.as_str())).unwrap_or_default()
 }
 
-fn so_far(refusal: Option<&ReleaseRefusal>, again_at: Option<DateTime<Utc>>) -> String {
+fn so_far(refusal: Option<&LockRefusal>, again_at: Option<DateTime<Utc>>) -> String {
     let refusal = refusal.map(|refusal| format!(": {}", describe(refusal)));
     let again = again_at.map(|at| {
         let at = time::format(at);

@@ -100,4 +100,4 @@ pub use start::{
 pub use state::{ApplyError, State};
 pub use system_job::Subject;
 pub use view::{Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
-pub use why::{Blocker, Cause, Explanation, HostBlocker, explain};
+pub use why::{Blocker, Cause, Explanation, HostBlocker, explain, reason_in_run};

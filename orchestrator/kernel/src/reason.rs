@@ -211,10 +211,10 @@ pub fn shown<'a>(detail: &'a str, output: Option<&String>) -> &'a str {
     if output.is_some() { detail } else { WITHHELD }
 }
 
-/// Why a lock server has not released a slot.
+/// Why a lock server has not granted or released a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum ReleaseRefusal {
+pub enum LockRefusal {
     /// It refused, with a FleetLock error.
     Denied {
         /// The error's `kind`, as received.
@@ -234,10 +234,22 @@ pub enum ReleaseRefusal {
     },
 }
 
-impl ReleaseRefusal {
+impl LockRefusal {
     /// Whether `other` is of the same kind. Only another kind is recorded: servers may add a time or an id to each answer.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// Why a host waits whose slot of `group` was not granted because of it.
+    pub(crate) fn reason(&self, group: &GroupName) -> Reason {
+        let group = group.clone();
+        match self.clone() {
+            Self::Denied { lock_kind, value } => {
+                Reason::SlotDenied { group, denial: Denial::External { lock_kind, value } }
+            }
+            Self::Unreachable { why } => Reason::SlotUnreachable { group, why },
+            Self::Protocol { detail } => Reason::SlotProtocol { group, detail },
+        }
     }
 }
 
@@ -326,16 +338,6 @@ impl Reason {
                 | Self::CordonLost { .. }
                 | Self::ForeignMark
         )
-    }
-
-    /// Whether the host waits for other nodes of the cluster than its own.
-    pub(crate) const fn is_of_other_nodes(&self) -> bool {
-        matches!(self, Self::ApiServerUnderWay { .. } | Self::ApiServerWaits { .. } | Self::ClusterUnseen)
-    }
-
-    /// Whether a slot was requested for the host, and there was none.
-    pub(crate) const fn is_slot_denied(&self) -> bool {
-        matches!(self, Self::SlotDenied { .. })
     }
 
     /// Every kind, as in the JSON.

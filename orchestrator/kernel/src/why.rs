@@ -5,4 +5,4 @@ mod explain;
 
 pub use self::blocker::{Blocker, Cause, HostBlocker};
 pub(crate) use self::explain::LastWaits;
-pub use self::explain::{Explanation, explain};
+pub use self::explain::{Explanation, explain, reason_in_run};

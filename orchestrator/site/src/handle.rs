@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{Answer, Family, Request, View};
+use os_upgrade_kernel::{Answer, Clock, Family, Request, View};
 use os_upgrade_shell::not_done::NotDone;
 use tokio::sync::mpsc;
 
@@ -55,15 +55,15 @@ impl SiteHandle {
         self.published.load_full()
     }
 
-    /// The published state with the leader's own blocker, if another instance leads. It is only for display.
+    /// The published state with what the leader says of its clock, and of the next start, if another instance leads. It is only
+    /// for display.
     pub fn published_for_display(&self, now: DateTime<Utc>) -> Arc<PublishedState> {
         let published = self.published();
-        let leader_startable = self.cluster.leader_startable(&published.leadership, now);
-        if leader_startable.is_none() {
-            return published;
-        }
+        let Some(leader) = self.cluster.leader(&published.leadership, now) else { return published };
         let published = published.as_ref().clone();
-        Arc::new(PublishedState { view: View { leader_startable, ..published.view }, ..published })
+        let leader_startable = Some(leader.blocker.map_or(Ok(()), Err));
+        let clock = Clock { doubt: leader.clock_doubt, ..published.view.clock };
+        Arc::new(PublishedState { view: View { leader_startable, clock, ..published.view }, ..published })
     }
 
     /// Requests a change and waits until it is durable or refused.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::{self as kernel, NextRun, WindowBlocker, format};
+use os_upgrade_kernel::{self as kernel, ClockDoubt, NextRun, WindowBlocker, format};
 use os_upgrade_protocol::json;
 use os_upgrade_shell::instance::Leadership;
 use serde::de::DeserializeOwned;
@@ -84,6 +84,9 @@ pub struct Heartbeat {
     /// What keeps a run from starting automatically now; absent if nothing does, or if it does not lead.
     #[serde(default, deserialize_with = "ignore_unknown", skip_serializing_if = "Option::is_none")]
     pub blocker: Option<WindowBlocker>,
+    /// Why it doubts its clock; absent if it does not.
+    #[serde(default, deserialize_with = "ignore_unknown", skip_serializing_if = "Option::is_none")]
+    pub clock_doubt: Option<ClockDoubt>,
 }
 
 const fn oldest_format() -> u32 {
@@ -215,6 +218,7 @@ impl About {
                 (Role::Leader, NextRun::Blocked { by, .. }) => Some(by),
                 (Role::Leader, NextRun::At(_) | NextRun::Never(_)) | (Role::Follower, _) => None,
             },
+            clock_doubt: published.view.clock.doubt.clone(),
         }
     }
 }
@@ -260,17 +264,12 @@ impl Cluster {
         live.map(|known| known.heartbeat.stored).chain([Some(published.stored)]).min().flatten()
     }
 
-    /// The leader's own answer whether a due run can start automatically; `None` unless another, reachable instance
-    /// leads.
-    pub fn leader_startable(
-        &self,
-        leadership: &Leadership,
-        now: DateTime<Utc>,
-    ) -> Option<Result<(), WindowBlocker>> {
+    /// The leader's own heartbeat; `None` unless another, reachable instance leads.
+    pub fn leader(&self, leadership: &Leadership, now: DateTime<Utc>) -> Option<Heartbeat> {
         let Leadership::At(leader) = leadership else { return None };
         let instances = self.instances.load();
         let known = instances.0.get(&leader.instance).filter(|known| known.is_reachable(now))?;
-        (known.heartbeat.role == Role::Leader).then(|| known.heartbeat.blocker.clone().map_or(Ok(()), Err))
+        (known.heartbeat.role == Role::Leader).then(|| known.heartbeat.clone())
     }
 }
 
@@ -338,6 +337,10 @@ mod tests {
             assert_eq!(read(json), Some(blocker));
         }
         assert_eq!(read(r#"{"kind":"the-moon"}"#), None);
+        let doubts = |doubt| text.replace(r#""new":1"#, &format!(r#""clock-doubt":{doubt}"#));
+        let doubt = |doubt| serde_json::from_str::<Heartbeat>(&doubts(doubt)).unwrap().clock_doubt;
+        assert_eq!(doubt(r#"{"kind":"clock-stepped"}"#), Some(ClockDoubt::ClockStepped));
+        assert_eq!(doubt(r#"{"kind":"the-moon"}"#), None);
     }
 
     #[test]
@@ -345,15 +348,15 @@ mod tests {
         let now = DateTime::UNIX_EPOCH;
         let cluster = Cluster::default();
         let mut instances = Instances::default();
-        let blocker = Some(WindowBlocker::HostsAwaited { hosts: 3 });
-        instances.record(Heartbeat { role: Role::Leader, blocker: blocker.clone(), ..heartbeat("a") }, now);
+        let leader = Heartbeat { role: Role::Leader, ..heartbeat("a") };
+        instances.record(leader.clone(), now);
         instances.record(heartbeat("b"), now);
         cluster.instances.store(Arc::new(instances));
         let at = |instance: &str| Leadership::At(LeaseHolder::new(instance, ""));
-        assert_eq!(cluster.leader_startable(&at("a"), now), blocker.map(Err));
-        assert_eq!(cluster.leader_startable(&at("a"), now + UNREACHABLE_AFTER), None);
+        assert_eq!(cluster.leader(&at("a"), now), Some(leader));
+        assert_eq!(cluster.leader(&at("a"), now + UNREACHABLE_AFTER), None);
         for other in [at("b"), at("c"), Leadership::Unknown] {
-            assert_eq!(cluster.leader_startable(&other, now), None);
+            assert_eq!(cluster.leader(&other, now), None);
         }
     }
 

@@ -23,6 +23,9 @@ fn log_fact(fact: &Fact) {
         Fact::Slot(SlotFact::ReleaseRefused { host, refusal }) => {
             tracing::warn!(target: CAUSED, %host, refusal = %describe(refusal), "the lock server has not released a slot; it is asked again");
         }
+        Fact::Slot(SlotFact::Refused { host, refusal }) => {
+            tracing::info!(target: CAUSED, %host, refusal = %describe(refusal), "the lock server has not granted a slot; it is asked again");
+        }
         Fact::Config(ConfigFact::Replaced { config, actor, .. }) => {
             tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
         }
@@ -100,7 +103,7 @@ pub(super) fn warn(warning: &Warning) {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use os_upgrade_kernel::reason::ReleaseRefusal;
+    use os_upgrade_kernel::reason::LockRefusal;
     use os_upgrade_protocol::HostName;
     use tracing::Event;
     use tracing_subscriber::Registry;
@@ -120,10 +123,14 @@ mod tests {
 
     #[test]
     fn what_a_lock_server_says_is_paced() {
-        let refusal = ReleaseRefusal::Denied { lock_kind: "busy".to_owned(), value: "later".to_owned() };
-        let refused = Fact::Slot(SlotFact::ReleaseRefused { host: HostName::new("h01").unwrap(), refusal });
-        let targets = Targets::default();
-        tracing::subscriber::with_default(Registry::default().with(targets.clone()), || log_fact(&refused));
-        assert_eq!(*targets.0.lock().unwrap(), [CAUSED]);
+        let refusal = LockRefusal::Denied { lock_kind: "busy".to_owned(), value: "later".to_owned() };
+        let host = HostName::new("h01").unwrap();
+        let not_released = SlotFact::ReleaseRefused { host: host.clone(), refusal: refusal.clone() };
+        for fact in [not_released, SlotFact::Refused { host, refusal }] {
+            let targets = Targets::default();
+            let log = || log_fact(&Fact::Slot(fact));
+            tracing::subscriber::with_default(Registry::default().with(targets.clone()), log);
+            assert_eq!(*targets.0.lock().unwrap(), [CAUSED]);
+        }
     }
 }

@@ -109,7 +109,7 @@ bugs! {
     /// A worker without a state file carries out a `reboot`.
     RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 36;
     /// A worker does not save its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 27;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 39;
     /// 202 counts as a grant.
     GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 8;
     /// The lock server is asked even though the process was paused for longer than its lease.

@@ -341,6 +341,15 @@ pub enum SiteEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// The lock server has not granted the slot that a host waits for; it is asked again.
+    SlotNotGranted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<RunIdText>)]
+        run: Option<String>,
+        host: String,
+        /// Why not, for people.
+        reason: String,
+    },
     /// The lock server has not released a host's slot; it is asked again.
     SlotNotReleased {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -476,9 +485,10 @@ impl SiteEvent {
             | Self::RunEnded { run, .. }
             | Self::Host { run, .. }
             | Self::Progress { run, .. } => Some(run),
-            Self::SlotReleased { run, .. } | Self::SlotNotReleased { run, .. } | Self::Node { run, .. } => {
-                run.as_deref()
-            }
+            Self::SlotReleased { run, .. }
+            | Self::SlotNotGranted { run, .. }
+            | Self::SlotNotReleased { run, .. }
+            | Self::Node { run, .. } => run.as_deref(),
             Self::RunMissed { .. }
             | Self::SlotHeld { .. }
             | Self::ConfigChanged { .. }
@@ -502,6 +512,7 @@ impl SiteEvent {
     pub fn is_about(&self, name: &str) -> bool {
         match self {
             Self::Host { host, .. }
+            | Self::SlotNotGranted { host, .. }
             | Self::SlotNotReleased { host, .. }
             | Self::HostWithdrawn { host, .. }
             | Self::HostRemoved { host, .. }

@@ -83,6 +83,11 @@ fn of_slot(fact: SlotFact, run_of_slot: Option<String>) -> Option<SiteEvent> {
             actor: None,
             reason: Some(why.as_str().to_owned()),
         },
+        SlotFact::Refused { host, refusal } => SiteEvent::SlotNotGranted {
+            run: run_of_slot,
+            host: host.to_string(),
+            reason: describe(&refusal).to_string(),
+        },
         SlotFact::ReleaseRefused { host, refusal } => SiteEvent::SlotNotReleased {
             run: run_of_slot,
             host: host.to_string(),

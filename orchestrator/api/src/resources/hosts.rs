@@ -58,9 +58,10 @@ async fn list(
             return serde_json::to_vec(&Count { count: known.len() as u64 });
         }
         let (names, next) = params.page(known.into_iter(), ToString::to_string);
-        let forecast = &published.forecast(Utc::now());
+        let now = Utc::now();
+        let forecast = &published.forecast(now);
         let reboots = &first_reboots(&published);
-        let whole = |name| Entry { published: &published, forecast, reboots, name };
+        let whole = |name| Entry { published: &published, forecast, reboots, name, now };
         let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
@@ -143,9 +144,10 @@ async fn read(
     let published = api.published()?;
     match HostName::new(&name).ok().filter(|host| is_known(&published, host)) {
         Some(name) => {
-            let forecast = &published.forecast(Utc::now());
+            let now = Utc::now();
+            let forecast = &published.forecast(now);
             let reboots = &first_reboots(&published);
-            reply::json(&Entry { published: &published, forecast, reboots, name: &name })
+            reply::json(&Entry { published: &published, forecast, reboots, name: &name, now })
         }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
     }
@@ -157,6 +159,7 @@ struct Entry<'a> {
     forecast: &'a Forecast,
     reboots: &'a FirstReboots<'a>,
     name: &'a HostName,
+    now: DateTime<Utc>,
 }
 
 /// The first entry of the reboot queue of each host that has one.
@@ -172,8 +175,8 @@ fn first_reboots(published: &PublishedState) -> FirstReboots<'_> {
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { published, forecast, reboots, name } = *self;
-        let explanation = explain(&published.state, &published.view, forecast, name);
+        let Self { published, forecast, reboots, name, now } = *self;
+        let explanation = explain(&published.state, &published.view, forecast, name, now);
         let seen = published.view.hosts.get(name);
         let silence = seen.and_then(|seen| seen.silence);
         let node = published.view.nodes.as_ref().and_then(|nodes| nodes.get(name));

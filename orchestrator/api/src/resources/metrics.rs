@@ -22,7 +22,7 @@ use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
 use os_upgrade_calendar::Zones;
-use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker};
+use os_upgrade_kernel::{Clock, Forecast, MissedRuns, State as Site, WindowBlocker};
 use os_upgrade_shell::inventory::Unused;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Extent, Totals};
@@ -67,7 +67,8 @@ async fn read(
     };
     let now = Utc::now();
     let published = api.site.published_for_display(now);
-    let text = text(&api.answers, &published, &stored, &api.authenticator, &api.options, now);
+    let own_clock = &api.site.published().view.clock;
+    let text = text(&api.answers, &published, own_clock, &stored, &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     let answer = if prefers(&headers, "text/plain", "application/openmetrics-text") {
         ([(CONTENT_TYPE, PROMETHEUS_TEXT)], prometheus_text::from_open_metrics(&text)).into_response()
@@ -101,6 +102,7 @@ fn resident_bytes() -> Option<u64> {
 pub(crate) fn text(
     answers: &Answers,
     published: &PublishedState,
+    own_clock: &Clock,
     stored: &Stored,
     authenticator: &Authenticator,
     options: &Options,
@@ -112,7 +114,7 @@ pub(crate) fn text(
     describe_slots(slots, &published.state, now);
     hosts::describe(&mut registry, published);
     describe_unused(&mut registry, published.unused);
-    instance::describe(&mut registry, published, &options.last_backup);
+    instance::describe(&mut registry, published, own_clock, &options.last_backup);
     describe_zones(&mut registry, &published.view.zones, now);
     if published.is_read {
         runs::describe(&mut registry, published.state.run.as_ref());

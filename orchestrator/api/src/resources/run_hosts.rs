@@ -31,7 +31,7 @@ async fn read(
     Names([run, host]): Names<2>,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
-    let (_, name, detail) = detail(&api, &run, &host).await?;
+    let (run, name, detail) = detail(&api, &run, &host).await?;
     let facts = detail.facts.iter().map(|row| Ok((row.at, audit::read(row)?)));
     let facts = facts.collect::<Result<Vec<(DateTime<Utc>, Fact)>, Problem>>()?;
     let late_answers = facts.iter().filter_map(|(at, fact)| late_answer(*at, fact)).collect();
@@ -43,7 +43,8 @@ async fn read(
     };
     let (before, after) = versions(&detail, &kept);
     let (versions_before, versions_after) = (before.map(Cow::Owned), after.map(Cow::Owned));
-    let host = runs::host(&detail.host);
+    let now = Utc::now();
+    let host = runs::host_now(run.as_str(), &detail.host, &api.site.published_for_display(now), now);
     reply::json(&HostReport {
         host,
         phases,

@@ -11,7 +11,8 @@ use std::borrow::Cow;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, Stamp, TwoSided};
+use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, ReasonFields, Stamp, TwoSided};
 use os_upgrade_api_types::query::{FactList, ListMode, PAGE_DEFAULT};
 use os_upgrade_api_types::routes::events::EventId;
 use os_upgrade_api_types::routes::runs::{
@@ -20,8 +21,9 @@ use os_upgrade_api_types::routes::runs::{
 };
 use os_upgrade_api_types::word::Word;
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{self as kernel, FactCursor};
-use os_upgrade_protocol::RunId;
+use os_upgrade_kernel::{self as kernel, FactCursor, HostStatus, reason_in_run};
+use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunRow};
 
 use crate::bodies;
@@ -83,7 +85,10 @@ pub(crate) async fn render(
     let Some(detail) = history.run(id, limit, after).await? else { return Ok(None) };
     let epoch = history.end().await?.map(|end| EventId::epoch_of(end.journal_created_at));
     let size = detail.hosts.len().max(detail.facts.items.len());
-    api.render(size, move || serde_json::to_vec(&in_full(epoch, &detail)?)).await.map(Some)
+    let now = Utc::now();
+    // The history is there even while the journal is not.
+    let published = api.site.published_for_display(now);
+    api.render(size, move || serde_json::to_vec(&in_full(epoch, &detail, &published, now)?)).await.map(Some)
 }
 
 async fn list_missed(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
@@ -120,20 +125,47 @@ fn brief(run: &RunRow) -> Run<'_> {
     }
 }
 
-/// The run, whose events are of the journal of this `epoch`.
-fn in_full(epoch: Option<i64>, detail: &RunDetail) -> serde_json::Result<RunInFull<'_>> {
+/// The run, whose events are of the journal of this `epoch`. What the hosts of an active one wait for is in no history.
+fn in_full<'a>(
+    epoch: Option<i64>,
+    detail: &'a RunDetail,
+    published: &PublishedState,
+    now: DateTime<Utc>,
+) -> serde_json::Result<RunInFull<'a>> {
     let events = detail.facts.items.iter().filter_map(|row| bodies::event(epoch, row).transpose());
     let events = events.map(|event| event.map(TwoSided::Sent));
     Ok(RunInFull {
         run: brief(&detail.run),
-        hosts: detail.hosts.iter().map(host).collect(),
+        hosts: detail.hosts.iter().map(|row| host_now(&detail.run.id, row, published, now)).collect(),
         events: events.collect::<Result<_, _>>()?,
         events_next: detail.facts.next.map(|next| next.to_string()),
     })
 }
 
+/// A host of a run, with what it waits for at `now`.
+pub(crate) fn host_now<'a>(
+    run: &str,
+    row: &'a HostRow,
+    published: &PublishedState,
+    now: DateTime<Utc>,
+) -> HostOfRunInFull<'a> {
+    let waits_for = || {
+        let active = published.state.run.as_ref().filter(|active| active.id.as_str() == run)?;
+        let name = HostName::new(&row.host).ok()?;
+        reason_in_run(&published.state, &published.view, active, &name, now)
+    };
+    let shown = host(row);
+    match waits_for().filter(|_| row.status == HostStatus::Waiting.as_str()) {
+        Some(reason) => {
+            let ReasonFields { reason, reason_kind } = bodies::reason(Some(&reason));
+            HostOfRunInFull { reason, reason_kind, ..shown }
+        }
+        None => shown,
+    }
+}
+
 /// A host of a run as the API shows it.
-pub(crate) fn host<'a>(host: &'a HostRow) -> HostOfRunInFull<'a> {
+fn host<'a>(host: &'a HostRow) -> HostOfRunInFull<'a> {
     let command = |action: &'a str| Command { action: action.into(), sequence: host.command_sequence };
     HostOfRunInFull {
         hostname: host.host.as_str().into(),

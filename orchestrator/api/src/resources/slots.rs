@@ -195,20 +195,25 @@ fn owner(owner: &Owner) -> (Behalf, Option<&RunId>, Option<EntryIndex>) {
 
 /// The status of a host in the run that took its slot, or that of the entry.
 fn of_owner(site: &Site, id: &str, owner: &Owner) -> String {
+    let host = HostName::new(id).ok();
+    let requested = || {
+        let slot = site.slots.get(host.as_ref()?).filter(|slot| slot.state == SlotState::Requested);
+        slot.map(Slot::not_granted)
+    };
     let Some(run) = owner.run() else {
         let entry = site.reboot_queue.of_owner(owner).map(|(_, entry)| entry);
         let status = entry.map_or("taken", |entry| entry.status.as_str());
-        let why = entry.and_then(|entry| entry.reason.as_ref());
-        let why = why.map(|reason| format!(" ({})", describe(reason))).unwrap_or_default();
+        let why = requested().or_else(|| entry.and_then(|entry| entry.reason.clone()));
+        let why = why.map(|reason| format!(" ({})", describe(&reason))).unwrap_or_default();
         return format!("{status} {}{why}", purpose(owner));
     };
     let runs = site.run.iter().chain(&site.last_run);
-    let host = HostName::new(id).ok();
-    let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
+    let in_run =
+        host.as_ref().and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(host)));
     match in_run {
         Some(in_run) => {
-            let why =
-                in_run.reason.as_ref().map(|reason| format!(" ({})", describe(reason))).unwrap_or_default();
+            let why = requested().or_else(|| in_run.reason.clone());
+            let why = why.map(|reason| format!(" ({})", describe(&reason))).unwrap_or_default();
             let late = in_run.late_answer.map(|late| format!("; {}", describe(&late)));
             format!("{} in run {run}{why}{}", in_run.status, late.unwrap_or_default())
         }

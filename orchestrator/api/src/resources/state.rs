@@ -18,7 +18,9 @@ use os_upgrade_api_types::word::Word;
 use os_upgrade_calendar::Duration;
 use os_upgrade_console::{describe, sentence};
 use os_upgrade_kernel::config::WorkerApplication;
-use os_upgrade_kernel::{Forecast, HostStatus, Run, SeenHost, denied, explain, lasting_warnings};
+use os_upgrade_kernel::{
+    Forecast, HostStatus, Run, RunHost, SeenHost, denied, explain, lasting_warnings, reason_in_run,
+};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
@@ -153,9 +155,9 @@ fn state<'a>(
             .unwrap_or_default(),
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         reboot_queue: queue,
-        current_upgrade_info: current.map(current_upgrade),
-        last_upgrade_info: last.and_then(last_upgrade),
-        hosts: explaining.map(|forecast| explanations(published, forecast)),
+        current_upgrade_info: current.map(|run| current_upgrade(published, run, now)),
+        last_upgrade_info: last.and_then(|run| last_upgrade(published, run, now)),
+        hosts: explaining.map(|forecast| explanations(published, forecast, now)),
     }
 }
 
@@ -165,9 +167,13 @@ fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
 }
 
 /// Every known host, by name, and why it is not moving.
-fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<HostState<'a>> {
+fn explanations<'a>(
+    published: &'a PublishedState,
+    forecast: &Forecast,
+    now: DateTime<Utc>,
+) -> Vec<HostState<'a>> {
     let host = |name: &'a HostName| {
-        let explanation = explain(&published.state, &published.view, forecast, name);
+        let explanation = explain(&published.state, &published.view, forecast, name, now);
         HostState {
             hostname: name.as_str().into(),
             status: explanation.status.map(Word::from),
@@ -202,7 +208,7 @@ fn scheduled_workers<'a>(
     published.view.hosts.iter().filter(takes_part).flat_map(workers).collect()
 }
 
-fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
+fn current_upgrade<'a>(published: &PublishedState, run: &'a Run, now: DateTime<Utc>) -> CurrentUpgrade<'a> {
     CurrentUpgrade {
         id: run.id.as_str().into(),
         reason: run.trigger.reason().map(Cow::from),
@@ -210,11 +216,11 @@ fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
         not_after: Stamp(run.not_after),
         stopping: run.stopping.as_ref().map(TwoSided::Sent),
         counts: counts(run),
-        hosts: hosts_of(run),
+        hosts: hosts_of(published, run, now),
     }
 }
 
-fn last_upgrade(run: &Run) -> Option<LastUpgrade<'_>> {
+fn last_upgrade<'a>(published: &PublishedState, run: &'a Run, now: DateTime<Utc>) -> Option<LastUpgrade<'a>> {
     let ended = run.ended?;
     Some(LastUpgrade {
         id: run.id.as_str().into(),
@@ -223,7 +229,7 @@ fn last_upgrade(run: &Run) -> Option<LastUpgrade<'_>> {
         end_time: Stamp(ended.at),
         result: ended.result.into(),
         counts: counts(run),
-        hosts: hosts_of(run),
+        hosts: hosts_of(published, run, now),
     })
 }
 
@@ -234,6 +240,10 @@ fn counts(run: &Run) -> Counts {
 }
 
 /// The hosts of a run, by name.
-fn hosts_of(run: &Run) -> Vec<HostOfRun<'_>> {
-    run.hosts().iter().map(|(name, host)| bodies::host_of_run(name, host)).collect()
+fn hosts_of<'a>(published: &PublishedState, run: &'a Run, now: DateTime<Utc>) -> Vec<HostOfRun<'a>> {
+    let host = |(name, host): (&'a HostName, &'a RunHost)| {
+        let why = reason_in_run(&published.state, &published.view, run, name, now);
+        bodies::host_of_run(name, host, why.as_ref())
+    };
+    run.hosts().iter().map(host).collect()
 }

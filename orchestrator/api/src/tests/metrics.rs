@@ -32,7 +32,16 @@ async fn samples(api: &TestApi, options: &Options, prefixes: &[&str]) -> Vec<Str
     let published = PublishedState { is_read: true, ..api.site.published().as_ref().clone() };
     let (answers, authenticator) = (Answers::default(), Authenticator::default());
     let now = at("2026-11-21T06:00:00Z");
-    let text = resources::metrics::text(&answers, &published, &stored, &authenticator, options, now).unwrap();
+    let text = resources::metrics::text(
+        &answers,
+        &published,
+        &published.view.clock,
+        &stored,
+        &authenticator,
+        options,
+        now,
+    )
+    .unwrap();
     let lines = text.lines().filter(|line| prefixes.iter().any(|prefix| line.starts_with(prefix)));
     let mut lines: Vec<_> = lines.map(ToOwned::to_owned).collect();
     lines.sort();

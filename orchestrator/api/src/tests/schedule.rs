@@ -118,6 +118,7 @@ async fn next_run_metrics_match_the_state() {
         let text = resources::metrics::text(
             &answers,
             published,
+            &published.view.clock,
             &resources::metrics::Stored::default(),
             &authenticator,
             &options,

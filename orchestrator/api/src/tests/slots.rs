@@ -202,6 +202,7 @@ async fn slots_of_another_lock_server() {
     let text = resources::metrics::text(
         &Answers::default(),
         &api.site.published(),
+        &api.site.published().view.clock,
         &resources::metrics::Stored::default(),
         &Authenticator::default(),
         &Options::default(),
@@ -229,6 +230,7 @@ async fn slots_of_another_lock_server() {
     let text = resources::metrics::text(
         &Answers::default(),
         &published(&site),
+        &published(&site).view.clock,
         &resources::metrics::Stored::default(),
         &Authenticator::default(),
         &Options::default(),
@@ -350,6 +352,7 @@ async fn slot_metrics_are_exposed() {
         let text = resources::metrics::text(
             &Answers::default(),
             &published,
+            &published.view.clock,
             &resources::metrics::Stored::default(),
             &Authenticator::default(),
             &Options::default(),

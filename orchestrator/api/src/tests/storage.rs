@@ -49,6 +49,7 @@ fn sizes_of_streams_are_exposed() {
     let text = resources::metrics::text(
         &Answers::default(),
         &PublishedState::default(),
+        &PublishedState::default().view.clock,
         &resources::metrics::Stored { nats, ..Default::default() },
         &Authenticator::default(),
         &Options::default(),

@@ -68,7 +68,7 @@ pub struct Entry {
     /// Whether an operator cancelled it while its host rebooted: that cannot be undone, so it ends when the host is back.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cancel_requested: bool,
-    /// Why it has no slot yet, or why its host is not back. Absent if nothing is known to be wrong.
+    /// Why its drain was given up, or why its host is not back. Absent if nothing is known to be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// The boot that its host is to leave, once it is told to reboot. Before that, the boot that it has left for an earlier
@@ -93,9 +93,9 @@ pub struct Entry {
 )]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EntryEvent {
-    /// It has no slot yet.
+    /// It waits for its slot, which is requested.
     Waiting {
-        /// What it waits for.
+        /// What it waited for at first.
         reason: Reason,
     },
     /// Its host's slot is held, and its drain begins.
@@ -389,9 +389,7 @@ impl Entry {
         }
         let to = |status| Self { status, last_transition: at, reason: None, ..self.clone() };
         let next = match (self.status, event) {
-            (S::Queued, EntryEvent::Waiting { reason }) => {
-                Self { reason: Some(reason.clone()), ..self.clone() }
-            }
+            (S::Queued, EntryEvent::Waiting { .. }) => Self { reason: None, ..self.clone() },
             (S::Queued, EntryEvent::Started { .. }) => Self { backoff_expire: None, ..to(S::Draining) },
             (S::Draining, EntryEvent::BackedOff { until, reason }) => Self {
                 backoff_count: self.backoff_count.saturating_add(1),

@@ -37,10 +37,7 @@ pub fn explain_entry(
                 return Some(EntryBlocker::NotReady(why));
             }
             match next {
-                // Why an earlier drain was given up does not keep it any more.
-                Ok(first) if *first == index => {
-                    entry.reason.clone().filter(|reason| !reason.is_of_drain()).map(EntryBlocker::Slot)
-                }
+                Ok(first) if *first == index => slot_blocker(state, index, entry),
                 Ok(first) => Some(EntryBlocker::Behind(*first)),
                 Err(by) => Some(EntryBlocker::Queue(by.clone())),
             }
@@ -74,6 +71,12 @@ pub fn explain_entry(
         },
         EntryStatus::Cancelled => node_under_way(state, entry),
     }
+}
+
+/// Why the entry at `index`, whose turn it is, has no slot; `None` if none is requested.
+fn slot_blocker(state: &State, index: u64, entry: &Entry) -> Option<EntryBlocker> {
+    let slot = state.slots.get(&entry.host).filter(|slot| slot.owner == entry.owner(index))?;
+    Some(EntryBlocker::Slot(slot.not_granted()))
 }
 
 /// Whether the entry at `index` goes on only once an operator has looked after its host: it failed, or nobody knows whether it did.

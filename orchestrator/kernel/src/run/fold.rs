@@ -119,8 +119,12 @@ impl State {
                 }
             }
             HostEvent::Upgraded => self.last_upgrades.record(host, at),
+            HostEvent::Waiting { .. } => {
+                if let Some(slot) = self.slots.get_mut(host) {
+                    slot.asked();
+                }
+            }
             HostEvent::Prepared
-            | HostEvent::Waiting { .. }
             | HostEvent::TurnLost
             | HostEvent::Drained
             | HostEvent::BackedOff { .. }

@@ -189,7 +189,7 @@ pub struct RunHost {
     pub status: HostStatus,
     /// When it entered this status.
     pub since: DateTime<Utc>,
-    /// Why it waits, was skipped, or did not succeed.
+    /// Why its drain was given up, why it was skipped, or why it did not succeed. What it waits for is not stored.
     pub reason: Option<Reason>,
     /// Whether its heartbeat was awaited when the run started, so that it may be off.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -350,10 +350,10 @@ impl RunHost {
             HostEvent::RebootRequired => (Some(Issued::first(Action::Reboot)), None),
             HostEvent::Prepared | HostEvent::Recovering | HostEvent::Upgraded => (self.answered(), None),
             HostEvent::Failed { reason } => (self.answered(), Some(reason.clone())),
-            HostEvent::TurnLost => (self.command, None),
-            HostEvent::Waiting { reason }
-            | HostEvent::TimedOut { reason }
-            | HostEvent::Cancelled { reason } => (self.command, Some(reason.clone())),
+            HostEvent::Waiting { .. } | HostEvent::TurnLost => (self.command, None),
+            HostEvent::TimedOut { reason } | HostEvent::Cancelled { reason } => {
+                (self.command, Some(reason.clone()))
+            }
         };
         let backoff = if let HostEvent::BackedOff { until, .. } = event {
             let count = self.backoff.map_or(0, |backoff| backoff.count).saturating_add(1);

@@ -20,7 +20,7 @@ pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<V
         return None;
     }
     let mut facts = Vec::new();
-    let waits = LastWaits::of(run);
+    let waits = LastWaits::of(state, view, run, now);
     for (name, host) in run.hosts() {
         let seen = view.hosts.get(name).map(|seen| seen.reachability);
         let is_unreachable = seen == Some(Reachability::Unreachable);
@@ -44,7 +44,7 @@ fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHo
         let waits = state.nodes.get(name).and_then(|node| node.waits.clone());
         return Some(LastWait::NodeUndrained { waits });
     }
-    waits.of_host(host)
+    waits.of_host(name, host)
 }
 
 fn expiry_event(

@@ -1,5 +1,6 @@
-//! Admission: grants the next host a slot, or records why it must wait. A run comes before the reboot queue: its time is
-//! limited. In a run, the host whose last turn lies most runs back goes first, ties by name.
+//! Admission: grants the next host a slot, or records that it waits for one. A run comes before the reboot queue: its time is
+//! limited. In a run, the host whose last turn lies most runs back goes first, ties by name. What a host waits for is not
+//! recorded: [`State::turn_blocker`] says it whenever somebody asks.
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
@@ -10,19 +11,11 @@ use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::LockProvider;
 use crate::fact::{Fact, non_empty};
 use crate::owner::Owner;
-use crate::reason::{Denial, Reason};
+use crate::reason::{Denial, LockRefusal, Reason};
 use crate::reboot_queue::{Entry, group, next_reboot};
-use crate::run::{HostEvent, HostStatus, Place, Run};
+use crate::run::{HostEvent, HostStatus, Place, Run, RunHost};
 use crate::state::State;
 use crate::view::View;
-
-/// The host of a group whose turn it is.
-struct Front<'a> {
-    group: &'a GroupName,
-    place: Place,
-    /// Its slot, if it has one.
-    slot: Option<&'a Slot>,
-}
 
 /// The prepared hosts of a group that have not started.
 struct Ready<'a> {
@@ -33,7 +26,7 @@ struct Ready<'a> {
     now: DateTime<Utc>,
 }
 
-/// The facts that admit the next host, or that record why the hosts whose turn it is must wait.
+/// The facts that admit the next host, or that record that the hosts whose turn it is wait for a slot.
 pub(crate) fn admit(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     let next = state.reboot_queue.has_queued().then(|| next_reboot(state, view, now).ok()).flatten();
     take_back_requests(state, view, next)
@@ -66,58 +59,68 @@ fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
 }
 
 fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    if !run.has_room() || run.ready().is_empty() {
-        return None;
-    }
-    let ready = run.ready().iter().map(|(group, hosts)| Ready { state, run, group, hosts, now });
-    let mut fronts: Vec<Front<'_>> = ready.filter_map(|ready| ready.front()).collect();
-    fronts.sort_by(|one, other| one.place.cmp(&other.place));
-    if let Some(doubt) = &view.clock.doubt {
-        return non_empty(wait_each(run, &fronts, |Front { place, .. }| {
-            // A skew that changes by a second is not recorded again.
-            let recorded = run.host(&place.host)?.reason.as_ref().map(Reason::kind);
-            (recorded != Some(doubt.kind())).then(|| doubt.clone().into())
-        }));
-    }
     // A run past its deadline ends as soon as its hosts have had time to answer.
-    if run.not_after <= now {
+    if !run.has_room() || run.ready().is_empty() || !view.clock.is_beyond_doubt() || run.not_after <= now {
         return None;
     }
-    let is_usable = |Front { group, slot, .. }: &Front<'_>| {
-        slot.is_none_or(|slot| slot.fits(group, state.settings.provider))
+    let mut fronts: Vec<Place> =
+        run.ready().keys().filter_map(|group| state.turn_of(run, group, now)).collect();
+    fronts.sort();
+    let is_usable = |host: &&HostName| {
+        let slot = state.slots.get(*host).zip(run.host(host));
+        slot.is_none_or(|(slot, in_run)| slot.fits(&in_run.group, state.settings.provider))
     };
-    let (usable, unusable): (Vec<_>, Vec<_>) = fronts.into_iter().partition(is_usable);
+    let (usable, unusable): (Vec<_>, Vec<_>) = fronts.iter().map(|place| &place.host).partition(is_usable);
     // One whose node is still being uncordoned is released after that.
-    let released = unusable.iter().filter_map(|front| release_unusable(state, &front.place.host));
+    let released = unusable.iter().filter_map(|host| release_unusable(state, host));
     if let Some(facts) = non_empty(released.collect()) {
         return Some(facts);
     }
-    let rule = |front: &Front<'_>| state.waits_for_nodes(view, &front.place.host);
-    let (bound, free): (Vec<_>, Vec<_>) = usable.into_iter().partition(|front| rule(front).is_some());
-    let admitted = match state.settings.provider {
+    let free = usable.into_iter().filter(|host| state.waits_for_nodes(view, host).is_none());
+    let free: Vec<(&HostName, &RunHost)> = free.filter_map(|host| Some((host, run.host(host)?))).collect();
+    match state.settings.provider {
         LockProvider::Embedded => admit_embedded(state, run, &free, now),
         LockProvider::External => admit_external(state, run, &free),
-    };
-    admitted.or_else(|| {
-        non_empty(wait_each(run, &bound, |front| {
-            // Whichever of the others is named, the reason is the same.
-            let reason = rule(front)?;
-            let recorded = run.host(&front.place.host)?.reason.as_ref().map(Reason::kind);
-            (recorded != Some(reason.kind())).then_some(reason)
-        }))
-    })
+    }
 }
 
-impl<'a> Ready<'a> {
+impl State {
+    /// The host of `group` whose turn it is in the active run: it goes as soon as nothing keeps it.
+    pub(crate) fn turn_of(&self, run: &Run, group: &GroupName, now: DateTime<Utc>) -> Option<Place> {
+        Ready { state: self, run, group, hosts: run.ready().get(group)?, now }.front()
+    }
+
+    /// Why `host` of the active run, whose turn it is, has not got its slot; `None` if it is about to get it.
+    pub(crate) fn turn_blocker(
+        &self,
+        view: &View,
+        run: &Run,
+        host: &HostName,
+        now: DateTime<Utc>,
+    ) -> Option<Reason> {
+        let in_run = run.host(host)?;
+        if let Some(doubt) = &view.clock.doubt {
+            return Some(doubt.clone().into());
+        }
+        self.waits_for_nodes(view, host).or_else(|| match self.settings.provider {
+            LockProvider::Embedded => slot_denied(self, run, host, in_run, now),
+            LockProvider::External => {
+                let asked = self.slots.get(host).filter(|_| self.needs_external_lock(run, host));
+                let asking = || Reason::AskingForSlot { group: in_run.group.clone() };
+                Some(asked.map_or_else(asking, Slot::not_granted))
+            }
+        })
+    }
+}
+
+impl Ready<'_> {
     /// The host whose turn it is; one that waits already stays first. A held slot needs no free one, so its host goes first
     /// where the group has none.
-    fn front(&self) -> Option<Front<'a>> {
+    fn front(&self) -> Option<Place> {
         let waiting = self.first_of(self.run.waiting().iter());
         let first = waiting.or_else(|| self.hosts.iter().find(|place| self.may_go(&place.host)).cloned())?;
         let holder = self.is_refused(&first.host).then(|| self.first_holder()).flatten();
-        let place = holder.unwrap_or(first);
-        let slot = self.state.slots.get(&place.host);
-        Some(Front { group: self.group, place, slot })
+        Some(holder.unwrap_or(first))
     }
 
     /// Whether nothing about `host` itself keeps it from starting: it may still lack a slot, or have to wait for other nodes.
@@ -135,10 +138,15 @@ impl<'a> Ready<'a> {
     /// Whether `host` is refused a slot: by its semaphore now, or by its lock server's last answer.
     fn is_refused(&self, host: &HostName) -> bool {
         match self.state.settings.provider {
-            LockProvider::Embedded => denied(self.state, self.run, self.group, host, self.now).is_some(),
+            LockProvider::Embedded => {
+                let in_run = self.run.host(host);
+                in_run.is_some_and(|it| denied(self.state, self.run, host, it, self.now).is_some())
+            }
             LockProvider::External => {
-                let reason = self.run.host(host).and_then(|in_run| in_run.reason.as_ref());
-                self.state.needs_external_lock(self.run, host) && reason.is_some_and(Reason::is_slot_denied)
+                let slot = self.state.slots.get(host);
+                let refusal = slot.and_then(|slot| slot.refusal.as_ref());
+                self.state.needs_external_lock(self.run, host)
+                    && matches!(refusal, Some(LockRefusal::Denied { .. }))
             }
         }
     }
@@ -168,43 +176,53 @@ fn release_unusable(state: &State, host: &HostName) -> Option<Fact> {
     state.release_slot(host, ReleaseCause::NotNeeded)
 }
 
-fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let denied = |front: &Front<'_>| denied(state, run, front.group, &front.place.host, now);
-    if let Some(Front { group, place, .. }) = fronts.iter().find(|front| denied(front).is_none()) {
+/// Grants a slot to the first of `hosts` for which there is one, or records that they wait for one.
+fn admit_embedded(
+    state: &State,
+    run: &Run,
+    hosts: &[(&HostName, &RunHost)],
+    now: DateTime<Utc>,
+) -> Option<Vec<Fact>> {
+    let denied = |host: &HostName, in_run: &RunHost| slot_denied(state, run, host, in_run, now);
+    if let Some((host, in_run)) = hosts.iter().find(|(host, in_run)| denied(host, in_run).is_none()) {
         let owner = Owner::Run(run.id.clone());
-        return Some(vec![state.slot_granted(&owner, &place.host, group, LockProvider::Embedded)]);
+        return Some(vec![state.slot_granted(&owner, host, &in_run.group, LockProvider::Embedded)]);
     }
-    non_empty(wait_each(run, fronts, |front| {
-        let denial = Denial::Embedded(denied(front)?);
-        Some(Reason::SlotDenied { group: front.group.clone(), denial })
-    }))
+    let news = hosts.iter().filter(|(_, in_run)| in_run.status != HostStatus::Waiting);
+    let waits = news.filter_map(|(host, in_run)| {
+        let reason = denied(host, in_run)?;
+        Some(Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
+    });
+    non_empty(waits.collect())
+}
+
+/// Why the embedded semaphore has no slot for `host`, as a reason.
+fn slot_denied(
+    state: &State,
+    run: &Run,
+    host: &HostName,
+    in_run: &RunHost,
+    now: DateTime<Utc>,
+) -> Option<Reason> {
+    let denial = Denial::Embedded(denied(state, run, host, in_run, now)?);
+    Some(Reason::SlotDenied { group: in_run.group.clone(), denial })
 }
 
 /// Why the embedded semaphore has no slot for `host`; absent if it has one.
 fn denied(
     state: &State,
     run: &Run,
-    group: &GroupName,
     host: &HostName,
+    in_run: &RunHost,
     now: DateTime<Utc>,
 ) -> Option<HostDenied> {
-    let waiting = run.host(host).filter(|in_run| in_run.status == HostStatus::Waiting);
-    let arrived = waiting.map_or(now, |in_run| in_run.since);
-    state.semaphores.admits_host(group, host.as_str(), arrived, now, run.not_after).err()
+    let arrived = if in_run.status == HostStatus::Waiting { in_run.since } else { now };
+    state.semaphores.admits_host(&in_run.group, host.as_str(), arrived, now, run.not_after).err()
 }
 
-fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
-    let asked = fronts.iter().filter(|front| !state.needs_external_lock(run, &front.place.host));
+/// Requests a slot for each of `hosts`, unless it has been.
+fn admit_external(state: &State, run: &Run, hosts: &[(&HostName, &RunHost)]) -> Option<Vec<Fact>> {
+    let asked = hosts.iter().filter(|(host, _)| !state.needs_external_lock(run, host));
     let owner = || Owner::Run(run.id.clone());
-    non_empty(asked.flat_map(|front| state.slot_requested(owner(), &front.place.host, front.group)).collect())
-}
-
-/// Records for each front host why it waits, unless that is recorded already.
-fn wait_each(run: &Run, fronts: &[Front<'_>], reason: impl Fn(&Front<'_>) -> Option<Reason>) -> Vec<Fact> {
-    let wait = |front: &Front<'_>| {
-        let (host, reason) = (&front.place.host, reason(front)?);
-        let is_recorded = run.host(host)?.reason.as_ref() == Some(&reason);
-        (!is_recorded).then(|| Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
-    };
-    fronts.iter().filter_map(wait).collect()
+    non_empty(asked.flat_map(|(host, in_run)| state.slot_requested(owner(), host, &in_run.group)).collect())
 }

@@ -7,7 +7,7 @@ use super::client_id::ClientId;
 use super::state::ReleaseCause;
 use crate::about::{About, AuditList, OwnerRef, Part};
 use crate::owner::Owner;
-use crate::reason::ReleaseRefusal;
+use crate::reason::LockRefusal;
 
 /// Something that has become true of the slot of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
@@ -24,6 +24,14 @@ pub enum SlotFact {
         #[serde(rename = "run")]
         owner: Owner,
     },
+    /// The lock server has not granted the slot that was requested for a host; it is asked again.
+    #[serde(rename = "slot-refused")]
+    #[strum(serialize = "slot-refused")]
+    Refused {
+        host: HostName,
+        /// Why not.
+        refusal: LockRefusal,
+    },
     /// A host's slot is no longer needed and must be released at the lock server, or once more if it was in doubt.
     #[serde(rename = "slot-release-due")]
     #[strum(serialize = "slot-release-due")]
@@ -38,7 +46,7 @@ pub enum SlotFact {
     ReleaseRefused {
         host: HostName,
         /// Why not.
-        refusal: ReleaseRefusal,
+        refusal: LockRefusal,
     },
     /// The outcome of a request to the lock server about a host's slot is not known, so that it may still be carried out.
     #[serde(rename = "slot-in-doubt")]
@@ -64,7 +72,8 @@ impl SlotFact {
     pub(crate) fn about(&self) -> About<'_> {
         match self {
             Self::Requested { host, owner, .. } => About::host(OwnerRef::Owner(owner), host),
-            Self::ReleaseDue { host, .. }
+            Self::Refused { host, .. }
+            | Self::ReleaseDue { host, .. }
             | Self::ReleaseRefused { host, .. }
             | Self::InDoubt { host }
             | Self::Unlocked { host }
@@ -76,6 +85,7 @@ impl SlotFact {
     pub(crate) const fn affects(&self) -> &'static [Part] {
         match self {
             Self::Requested { .. }
+            | Self::Refused { .. }
             | Self::ReleaseDue { .. }
             | Self::ReleaseRefused { .. }
             | Self::InDoubt { .. }

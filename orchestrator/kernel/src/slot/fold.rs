@@ -23,7 +23,9 @@ impl State {
                 self.slot(host)?.release_due(*why, at);
                 self.node_keeps_no_slot(host);
             }
-            SlotFact::ReleaseRefused { host, refusal } => self.slot(host)?.refusal = Some(refusal.clone()),
+            SlotFact::Refused { host, refusal } | SlotFact::ReleaseRefused { host, refusal } => {
+                self.slot(host)?.refusal = Some(refusal.clone())
+            }
             SlotFact::InDoubt { host } => self.slot(host)?.doubted(),
             SlotFact::Unlocked { host } => self.slot(host)?.unlocked(at),
             SlotFact::Released { host, why } => return self.apply_released(host, *why, at),

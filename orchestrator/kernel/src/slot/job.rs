@@ -9,8 +9,8 @@ use crate::config::LockProvider;
 use crate::fact::{Fact, SlotFact};
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
-use crate::reason::{Denial, Reason, ReleaseRefusal};
-use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, next_reboot};
+use crate::reason::LockRefusal;
+use crate::reboot_queue::{Entry, EntryStatus, next_reboot};
 use crate::run::{HostEvent, Run};
 use crate::state::State;
 use crate::system_job::{Subject, SystemJob};
@@ -83,10 +83,7 @@ impl SystemJob for SlotJob {
 
     fn done(&self, state: &State, view: &View, outcome: &LockOutcome, now: DateTime<Utc>) -> Vec<Fact> {
         let mut facts = match self.order {
-            SlotOrder::Lock => match state.entry_of_slot(&self.host) {
-                Some((index, entry)) => locked_for_entry(state, view, index, entry, outcome, now),
-                None => locked(state, view, &self.host, outcome, now),
-            },
+            SlotOrder::Lock => locked(state, view, &self.host, outcome, now),
             SlotOrder::Unlock => unlocked(state, &self.host, outcome),
         };
         let slot = state.slots.get(&self.host).filter(|_| outcome.may_come_late());
@@ -174,73 +171,60 @@ fn locked(
     outcome: &LockOutcome,
     now: DateTime<Utc>,
 ) -> Vec<Fact> {
-    let waiting =
-        state.run.as_ref().filter(|run| run.stopping.is_none() && state.needs_external_lock(run, host));
-    let Some((run, slot)) = waiting.zip(state.slots.get(host)) else {
-        return Vec::new();
+    let Some(slot) = state.slots.get(host) else { return Vec::new() };
+    let run = || {
+        let run = state.run.as_ref().filter(|run| run.stopping.is_none());
+        run.filter(|run| state.needs_external_lock(run, host))
     };
-    match outcome {
-        // The request is repeated once the clock is trusted; until then the slot may be held. A run past its deadline
-        // gives it back when it ends.
-        LockOutcome::Granted if !view.clock.is_beyond_doubt() || run.not_after <= now => Vec::new(),
-        LockOutcome::Granted => granted(state, view, run, host, slot),
-        refused @ (LockOutcome::Denied { .. }
-        | LockOutcome::Unreachable { .. }
-        | LockOutcome::Protocol { .. }) => refuse(run, host, slot, refused),
+    let waits = match state.entry_of_slot(host) {
+        Some((index, entry)) => {
+            let is_awaited = slot.state == SlotState::Requested && entry.status == EntryStatus::Queued;
+            is_awaited.then_some(Waits::Entry(index, entry))
+        }
+        None => run().map(Waits::Run),
+    };
+    let Some(waits) = waits else { return Vec::new() };
+    match (refusal(outcome), waits) {
+        (Some(refusal), _) if slot.refusal.as_ref() == Some(&refusal) => Vec::new(),
+        (Some(refusal), _) => vec![Fact::Slot(SlotFact::Refused { host: host.clone(), refusal })],
+        (None, Waits::Run(run)) => granted(state, view, run, host, slot, now),
+        // Otherwise it is given back: something else comes first by now.
+        (None, Waits::Entry(index, entry)) => (next_reboot(state, view, now) == Ok(index))
+            .then(|| {
+                let owner = entry.owner(index);
+                state.slot_granted(&owner, host, &slot.group, LockProvider::External)
+            })
+            .into_iter()
+            .collect(),
     }
 }
 
-/// The facts after a request for the slot of the entry at `index` of the reboot queue.
-fn locked_for_entry(
-    state: &State,
-    view: &View,
-    index: u64,
-    entry: &Entry,
-    outcome: &LockOutcome,
-    now: DateTime<Utc>,
-) -> Vec<Fact> {
-    let requested = |slot: &&Slot| slot.state == SlotState::Requested;
-    let slot = state.slots.get(&entry.host).filter(requested);
-    let Some(slot) = slot.filter(|_| entry.status == EntryStatus::Queued) else { return Vec::new() };
-    let owner = entry.owner(index);
-    let fact = match reason(&slot.group, outcome) {
-        Some(reason) => (entry.reason.as_ref() != Some(&reason))
-            .then(|| Fact::of_entry(index, &entry.host, EntryEvent::Waiting { reason })),
-        // Otherwise it is given back: something else comes first by now.
-        None => (next_reboot(state, view, now) == Ok(index))
-            .then(|| state.slot_granted(&owner, &entry.host, &slot.group, LockProvider::External)),
-    };
-    fact.into_iter().collect()
+/// Whose request for a slot is awaited.
+enum Waits<'a> {
+    Run(&'a Run),
+    Entry(u64, &'a Entry),
 }
 
-fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
-    if run.has_room() && state.waits_for_nodes(view, host).is_none() {
+/// The facts after the lock server has granted the slot of a host of the active run.
+fn granted(
+    state: &State,
+    view: &View,
+    run: &Run,
+    host: &HostName,
+    slot: &Slot,
+    now: DateTime<Utc>,
+) -> Vec<Fact> {
+    // A run past its deadline gives it back when it ends.
+    if run.not_after <= now {
+        return Vec::new();
+    }
+    if run.has_room() && view.clock.is_beyond_doubt() && state.waits_for_nodes(view, host).is_none() {
         let owner = Owner::Run(run.id.clone());
         return vec![state.slot_granted(&owner, host, &slot.group, LockProvider::External)];
     }
-    // Another host was faster, or no node may be drained now. This slot would be idle, and others may need it.
+    // Another host was faster, no node may be drained now, or the time is in doubt. This slot would be idle, and others may need it.
     let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
     [turn_lost].into_iter().chain(state.cancel_slot_request(run, host)).collect()
-}
-
-fn refuse(run: &Run, host: &HostName, slot: &Slot, outcome: &LockOutcome) -> Vec<Fact> {
-    let Some(reason) = reason(&slot.group, outcome) else {
-        return Vec::new();
-    };
-    let is_recorded = run.host(host).is_some_and(|in_run| in_run.reason.as_ref() == Some(&reason));
-    if is_recorded { Vec::new() } else { vec![Fact::of_host(&run.id, host, HostEvent::Waiting { reason })] }
-}
-
-fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
-    let group = group.clone();
-    match outcome.clone() {
-        LockOutcome::Granted => None,
-        LockOutcome::Denied { lock_kind, value } => {
-            Some(Reason::SlotDenied { group, denial: Denial::External { lock_kind, value } })
-        }
-        LockOutcome::Unreachable { why } => Some(Reason::SlotUnreachable { group, why }),
-        LockOutcome::Protocol { detail } => Some(Reason::SlotProtocol { group, detail }),
-    }
 }
 
 /// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it; once more
@@ -259,11 +243,11 @@ fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> 
     }
 }
 
-fn refusal(outcome: &LockOutcome) -> Option<ReleaseRefusal> {
+fn refusal(outcome: &LockOutcome) -> Option<LockRefusal> {
     match outcome.clone() {
         LockOutcome::Granted => None,
-        LockOutcome::Denied { lock_kind, value } => Some(ReleaseRefusal::Denied { lock_kind, value }),
-        LockOutcome::Unreachable { why } => Some(ReleaseRefusal::Unreachable { why }),
-        LockOutcome::Protocol { detail } => Some(ReleaseRefusal::Protocol { detail }),
+        LockOutcome::Denied { lock_kind, value } => Some(LockRefusal::Denied { lock_kind, value }),
+        LockOutcome::Unreachable { why } => Some(LockRefusal::Unreachable { why }),
+        LockOutcome::Protocol { detail } => Some(LockRefusal::Protocol { detail }),
     }
 }

@@ -5,7 +5,6 @@ use os_upgrade_protocol::HostName;
 use super::state::SlotState;
 use crate::config::LockProvider;
 use crate::node::{Node, NodeStage};
-use crate::reason::Reason;
 use crate::run::{HostStatus, Run, RunHost};
 use crate::state::State;
 
@@ -23,18 +22,11 @@ impl State {
 
     /// Whether to request a slot for `host` from the lock server: the host waits for that answer and nothing else.
     pub(crate) fn needs_external_lock(&self, run: &Run, host: &HostName) -> bool {
-        let waits = |in_run: &&RunHost| {
-            in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::Clock(_)))
-        };
+        let waits = |in_run: &&RunHost| in_run.status == HostStatus::Waiting;
         let slot = self.slots.get(host).filter(|slot| !matches!(slot.state, SlotState::Releasing { .. }));
         match (run.host(host).filter(waits), slot) {
             (Some(in_run), Some(slot)) => {
-                // One that is held already is left alone until its host may start.
-                let is_bound = slot.state == SlotState::Held
-                    && in_run.reason.as_ref().is_some_and(Reason::is_of_other_nodes);
-                slot.provider == LockProvider::External
-                    && slot.fits(&in_run.group, self.settings.provider)
-                    && !is_bound
+                slot.provider == LockProvider::External && slot.fits(&in_run.group, self.settings.provider)
             }
             (None, _) | (_, None) => false,
         }

@@ -9,7 +9,7 @@ use crate::config::LockProvider;
 use crate::control::{Fence, SentCommand};
 use crate::left_out::is_default;
 use crate::owner::Owner;
-use crate::reason::ReleaseRefusal;
+use crate::reason::{LockRefusal, Reason};
 
 /// For how long a lock server may still carry out a request whose outcome is not known, after it has confirmed a later
 /// release.
@@ -30,9 +30,9 @@ pub struct Slot {
     /// When it was granted, if it is being released and had been held before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<DateTime<Utc>>,
-    /// Why its lock server has not released it so far, if it is being released and has been refused.
+    /// Why its lock server has not granted it so far, or not released it: its last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<ReleaseRefusal>,
+    pub refusal: Option<LockRefusal>,
     /// Whether its lock server may still carry out an earlier request about it, whose outcome is not known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub in_doubt: bool,
@@ -78,6 +78,12 @@ impl Slot {
         }
     }
 
+    /// Why its lock server, which is asked for it, has not granted it.
+    pub fn not_granted(&self) -> Reason {
+        let asking = || Reason::AskingForSlot { group: self.group.clone() };
+        self.refusal.as_ref().map_or_else(asking, |refusal| refusal.reason(&self.group))
+    }
+
     /// Marks it at `at` as to be released by its lock server, perhaps once more.
     pub(crate) fn release_due(&mut self, why: ReleaseCause, at: DateTime<Utc>) {
         if self.unlocked_at.take().is_some() {
@@ -86,8 +92,16 @@ impl Slot {
         if self.state == SlotState::Held {
             self.held_since = Some(self.since);
         }
+        self.refusal = None;
         self.state = SlotState::Releasing { why };
         self.since = at;
+    }
+
+    /// It is requested from its lock server, perhaps though it is held already.
+    pub(crate) fn asked(&mut self) {
+        if !matches!(self.state, SlotState::Releasing { .. }) {
+            self.refusal = None;
+        }
     }
 
     /// The outcome of a request about it is not known, or will not be.

@@ -9,7 +9,7 @@ use strum::{IntoStaticStr, VariantNames};
 
 use crate::in_seconds::{in_seconds, in_seconds_if_any};
 use crate::node::NodeProgress;
-use crate::reason::{Reason, ReleaseRefusal};
+use crate::reason::{LockRefusal, Reason};
 use crate::reboot_queue::EntryStatus;
 use crate::run::LateAnswer;
 use crate::start::{UsedWindow, WindowBlocker};
@@ -86,7 +86,7 @@ pub enum HostBlocker {
     EarlierSlot {
         /// Why its lock server has not released it so far; absent if it has not refused.
         #[serde(skip_serializing_if = "Option::is_none")]
-        refusal: Option<ReleaseRefusal>,
+        refusal: Option<LockRefusal>,
         /// When its lock server, which has released it, is asked once more; absent unless it may carry out an earlier
         /// request until then.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_seconds_if_any")]
@@ -156,7 +156,7 @@ pub enum HostBlocker {
         group: GroupName,
         /// Why its lock server has not released it so far; absent if it has not refused.
         #[serde(skip_serializing_if = "Option::is_none")]
-        refusal: Option<ReleaseRefusal>,
+        refusal: Option<LockRefusal>,
         /// When its lock server, which has released it, is asked once more; absent unless it may carry out an earlier
         /// request until then.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_seconds_if_any")]

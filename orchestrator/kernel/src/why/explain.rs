@@ -10,7 +10,7 @@ use super::blocker::{Blocker, Cause, HostBlocker};
 use crate::clock::CLOCK_SKEW_SECS_MAX;
 use crate::node::NodeStage;
 use crate::reason::{Denial, LastWait, Reason};
-use crate::run::{HostStatus, Phase, Place, Run, RunHost};
+use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
 use crate::start::{Forecast, NextRun, StartBlocker, WindowBlocker};
 use crate::state::State;
@@ -37,15 +37,24 @@ impl Explanation {
     }
 }
 
-/// Explains why `host` is not progressing; `forecast` is the site's.
-pub fn explain(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Explanation {
+/// Explains why `host` is not progressing at `now`; `forecast` is the site's.
+pub fn explain(
+    state: &State,
+    view: &View,
+    forecast: &Forecast,
+    host: &HostName,
+    now: DateTime<Utc>,
+) -> Explanation {
     match state.run.as_ref().and_then(|run| Some((run, run.host(host)?))) {
-        Some((run, in_run)) => Explanation {
-            status: Some(in_run.status),
-            since: Some(in_run.since),
-            reason: in_run.reason.clone(),
-            blockers: HostInRun { state, run, name: host, host: in_run }.blockers(view),
-        },
+        Some((run, in_run)) => {
+            let in_run = HostInRun { state, view, run, name: host, host: in_run, now };
+            Explanation {
+                status: Some(in_run.host.status),
+                since: Some(in_run.host.since),
+                reason: in_run.reason(),
+                blockers: in_run.blockers(),
+            }
+        }
         None => Explanation {
             status: None,
             since: None,
@@ -55,20 +64,52 @@ pub fn explain(state: &State, view: &View, forecast: &Forecast, host: &HostName)
     }
 }
 
-/// A host of the active run.
+/// Why `host` of `run` waits, was skipped or did not succeed.
+pub fn reason_in_run(
+    state: &State,
+    view: &View,
+    run: &Run,
+    name: &HostName,
+    now: DateTime<Utc>,
+) -> Option<Reason> {
+    HostInRun { state, view, run, name, host: run.host(name)?, now }.reason()
+}
+
+/// A host of a run.
 #[derive(Clone, Copy)]
 struct HostInRun<'a> {
     state: &'a State,
+    view: &'a View,
     run: &'a Run,
     name: &'a HostName,
     host: &'a RunHost,
+    now: DateTime<Utc>,
 }
 
 impl HostInRun<'_> {
-    fn blockers(self, view: &View) -> Vec<Blocker> {
+    /// What was recorded for it; if it waits for a slot, why it has none.
+    fn reason(self) -> Option<Reason> {
+        match self.host.status {
+            HostStatus::Waiting => self.state.turn_blocker(self.view, self.run, self.name, self.now),
+            HostStatus::Pending
+            | HostStatus::Preparing
+            | HostStatus::Prepared
+            | HostStatus::Draining
+            | HostStatus::Upgrading
+            | HostStatus::Rebooting
+            | HostStatus::Recovering
+            | HostStatus::Upgraded
+            | HostStatus::Failed
+            | HostStatus::TimedOut
+            | HostStatus::Skipped
+            | HostStatus::Cancelled => self.host.reason.clone(),
+        }
+    }
+
+    fn blockers(self) -> Vec<Blocker> {
         let mut blockers = self.by_status();
         if !self.host.status.is_final() {
-            blockers.extend(view.hosts.get(self.name).into_iter().flat_map(liveness));
+            blockers.extend(self.view.hosts.get(self.name).into_iter().flat_map(liveness));
         }
         let takes_part = self.state.enrolled(self.name).takes_part();
         if self.host.status.is_under_way() && !takes_part {
@@ -87,7 +128,7 @@ impl HostInRun<'_> {
 
     /// The blockers that follow from its status.
     fn by_status(self) -> Vec<Blocker> {
-        let Self { state, run, name, host } = self;
+        let Self { state, run, name, host, .. } = self;
         let waits_for = |cause: HostBlocker| vec![Blocker::until(cause, self.deadline())];
         match host.status {
             HostStatus::Pending if state.has_unanswered_reboot(name) => {
@@ -109,11 +150,10 @@ impl HostInRun<'_> {
             HostStatus::Skipped if self.is_approved_since() => {
                 vec![Blocker::until(HostBlocker::ApprovedLate, run.not_after)]
             }
-            HostStatus::Waiting
-            | HostStatus::Failed
-            | HostStatus::TimedOut
-            | HostStatus::Skipped
-            | HostStatus::Cancelled => self.recorded(),
+            HostStatus::Waiting => self.with_stuck_slot(self.reason()),
+            HostStatus::Failed | HostStatus::TimedOut | HostStatus::Skipped | HostStatus::Cancelled => {
+                self.with_stuck_slot(self.reason())
+            }
             HostStatus::Draining | HostStatus::Recovering => {
                 node_under_way(state, name).map(waits_for).unwrap_or_default()
             }
@@ -131,16 +171,15 @@ impl HostInRun<'_> {
         }
     }
 
-    /// The recorded reason, and, if an embedded slot is missing, the host that keeps one without being under way.
-    fn recorded(self) -> Vec<Blocker> {
-        let reason = self.host.reason.as_ref();
-        let stuck = if let Some(Reason::SlotDenied { group, denial: Denial::Embedded(_) }) = reason {
+    /// `reason`, and, if an embedded slot is missing, the host that keeps one without being under way.
+    fn with_stuck_slot(self, reason: Option<Reason>) -> Vec<Blocker> {
+        let stuck = if let Some(Reason::SlotDenied { group, denial: Denial::Embedded(_) }) = &reason {
             stuck_slot(self.state, group)
         } else {
             None
         };
         let until = (!self.host.status.is_final()).then(|| self.deadline());
-        let reason = reason.cloned().map(|reason| Blocker::until(reason, until));
+        let reason = reason.map(|reason| Blocker::until(reason, until));
         reason.into_iter().chain(stuck.map(Blocker::from)).collect()
     }
 
@@ -151,7 +190,7 @@ impl HostInRun<'_> {
             return vec![Blocker::until(blocker, self.deadline())];
         }
         if run.has_room()
-            && let Some(blockers) = self.behind_first()
+            && let Some(blockers) = self.by_turn()
         {
             return blockers;
         }
@@ -165,17 +204,15 @@ impl HostInRun<'_> {
         }]
     }
 
-    /// That another host of its group is first, and why that one is not progressing.
-    fn behind_first(self) -> Option<Vec<Blocker>> {
-        let Self { state, run, name, host } = self;
-        let waiting = run.waiting().iter().filter_map(|other| Some((other, run.host(other)?)));
-        let is_ahead = |(other, in_run): &(&HostName, &RunHost)| {
-            *other != name && in_run.group == host.group && earlier_slot(state, other).is_none()
-        };
-        let (first, in_run) = waiting.filter(is_ahead).min_by_key(|(other, in_run)| in_run.place(other))?;
-        let mut blockers = HostInRun { name: first, host: in_run, ..self }.recorded();
-        let by = Box::new(blockers.first()?.cause.clone());
-        blockers[0] = Blocker::until(HostBlocker::HostFirst { host: first.clone(), by }, self.deadline());
+    /// Why the host of its group whose turn it is has no slot, be it this one or another.
+    fn by_turn(self) -> Option<Vec<Blocker>> {
+        let first = self.state.turn_of(self.run, &self.host.group, self.now)?.host;
+        let reason = self.state.turn_blocker(self.view, self.run, &first, self.now)?;
+        let mut blockers = self.with_stuck_slot(Some(reason));
+        if first != *self.name {
+            let by = Box::new(blockers.first()?.cause.clone());
+            blockers[0] = Blocker::until(HostBlocker::HostFirst { host: first, by }, self.deadline());
+        }
         Some(blockers)
     }
 
@@ -189,14 +226,18 @@ impl HostInRun<'_> {
 
 /// What the hosts of the active run wait for whose turn has not come. It is made once for all of them.
 pub(crate) struct LastWaits<'a> {
+    state: &'a State,
+    view: &'a View,
+    run: &'a Run,
+    now: DateTime<Utc>,
     /// What keeps every one of them.
     all: Option<LastWait>,
-    /// By group, the host whose turn it is, and why it waits.
-    first: BTreeMap<&'a GroupName, (Place, Option<&'a Reason>)>,
+    /// By group, why the host waits whose turn it is.
+    first: BTreeMap<&'a GroupName, Reason>,
 }
 
 impl<'a> LastWaits<'a> {
-    pub(crate) fn of(run: &'a Run) -> Self {
+    pub(crate) fn of(state: &'a State, view: &'a View, run: &'a Run, now: DateTime<Utc>) -> Self {
         let first = |hosts: &OrdSet<HostName>| Some((hosts.get_min()?.clone(), hosts.len() - 1));
         let all = match run.phase {
             Phase::Preparing => {
@@ -207,22 +248,20 @@ impl<'a> LastWaits<'a> {
                 first(run.under_way()).map(|(host, others)| LastWait::HostUnderWay { host, others })
             }
         };
-        let mut first: BTreeMap<&GroupName, (Place, Option<&Reason>)> = BTreeMap::new();
-        for (name, host) in run.waiting().iter().filter_map(|name| Some((name, run.host(name)?))) {
-            let place = host.place(name);
-            if first.get(&host.group).is_none_or(|(earlier, _)| place < *earlier) {
-                first.insert(&host.group, (place, host.reason.as_ref()));
-            }
-        }
-        Self { all, first }
+        let of_group = |group: &'a GroupName| {
+            let first = state.turn_of(run, group, now)?.host;
+            Some((group, state.turn_blocker(view, run, &first, now)?))
+        };
+        let first = run.ready().keys().filter_map(of_group).collect();
+        Self { state, view, run, now, all, first }
     }
 
     /// What `host`, which is prepared or waits for a slot, waits for; absent if its turn was about to come.
-    pub(crate) fn of_host(&self, host: &RunHost) -> Option<LastWait> {
-        let own = host.reason.as_ref().filter(|_| host.status == HostStatus::Waiting);
-        let of_first = || self.first.get(&host.group).and_then(|(_, reason)| *reason);
-        let recorded = || own.or_else(of_first).map(|reason| LastWait::Recorded(Box::new(reason.clone())));
-        self.all.clone().or_else(recorded)
+    pub(crate) fn of_host(&self, name: &HostName, host: &RunHost) -> Option<LastWait> {
+        let own = || self.state.turn_blocker(self.view, self.run, name, self.now);
+        let own = (host.status == HostStatus::Waiting).then_some(own);
+        let of_turn = || own.map_or_else(|| self.first.get(&host.group).cloned(), |own| own());
+        self.all.clone().or_else(|| of_turn().map(|reason| LastWait::Recorded(Box::new(reason))))
     }
 }
 

@@ -20,7 +20,7 @@ use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{ControlFact, IgnoreCause};
 use os_upgrade_kernel::format::read;
-use os_upgrade_kernel::reason::{Denial, LastWait, ReleaseRefusal};
+use os_upgrade_kernel::reason::{Denial, LastWait, LockRefusal};
 use os_upgrade_kernel::slot::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, ReleaseCause};
 use os_upgrade_kernel::{
     ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, NodeWait, Phase, Pods, Reason, Record,
@@ -382,22 +382,22 @@ fn words() {
     ];
     check(&table, slot_state, 3);
 
-    let refusal = |refusal: &ReleaseRefusal| match refusal {
-        ReleaseRefusal::Denied { .. } => 0,
-        ReleaseRefusal::Unreachable { .. } => 1,
-        ReleaseRefusal::Protocol { .. } => 2,
+    let refusal = |refusal: &LockRefusal| match refusal {
+        LockRefusal::Denied { .. } => 0,
+        LockRefusal::Unreachable { .. } => 1,
+        LockRefusal::Protocol { .. } => 2,
     };
     let text = || "no".to_owned();
     let table = [
         (
-            ReleaseRefusal::Denied { lock_kind: text(), value: text() },
+            LockRefusal::Denied { lock_kind: text(), value: text() },
             r#"{"kind":"denied","lock-kind":"no","value":"no"}"#,
         ),
         (
-            ReleaseRefusal::Unreachable { why: NoAnswer::TimedOut },
+            LockRefusal::Unreachable { why: NoAnswer::TimedOut },
             r#"{"kind":"unreachable","why":{"kind":"timed-out"}}"#,
         ),
-        (ReleaseRefusal::Protocol { detail: text() }, r#"{"kind":"protocol","detail":"no"}"#),
+        (LockRefusal::Protocol { detail: text() }, r#"{"kind":"protocol","detail":"no"}"#),
     ];
     check(&table, refusal, 3);
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use os_upgrade_kernel::Clock;
 use os_upgrade_shell::instance::Leadership;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use prometheus_client::metrics::family::Family;
@@ -14,7 +15,12 @@ use prometheus_client::registry::Registry;
 use super::value::gauge;
 
 /// Describes this instance. `last_backup` is the file that `os-upgrade backup` replaces.
-pub(super) fn describe(registry: &mut Registry, published: &PublishedState, last_backup: &Path) {
+pub(super) fn describe(
+    registry: &mut Registry,
+    published: &PublishedState,
+    own_clock: &Clock,
+    last_backup: &Path,
+) {
     let is_known = match published.leadership {
         Leadership::Here(_) | Leadership::At(_) => true,
         Leadership::Unknown => false,
@@ -31,7 +37,7 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, last
     registry.register("os_upgrade_halted", help, halted);
 
     let doubted = Family::<[(&'static str, &'static str); 1], Gauge>::default();
-    if let Some(doubt) = &published.view.clock.doubt {
+    if let Some(doubt) = &own_clock.doubt {
         doubted.get_or_create(&[("reason", doubt.kind())]).set(1);
     }
     let help = "Whether this instance doubts its clock, so that it would start no run by itself";

@@ -86,7 +86,13 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         "queue" => render::queue(&site.state, &site.view, site.now),
         "explain" => {
             let forecast = forecast(&site.state, &site.view, site.now);
-            vec![render::explanation(&explain(&site.state, &site.view, &forecast, &host(words.at(1))))]
+            vec![render::explanation(&explain(
+                &site.state,
+                &site.view,
+                &forecast,
+                &host(words.at(1)),
+                site.now,
+            ))]
         }
         "takeover" => {
             site.start_timer = StartTimer::default();

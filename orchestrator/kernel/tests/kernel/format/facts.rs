@@ -59,6 +59,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Queue(QueueFact::BackoffReset { .. }) => 35,
         Fact::Node(NodeFact::Step { .. }) => 36,
         Fact::Lock(LockFact::WaitEnded { .. }) => 37,
+        Fact::Slot(SlotFact::Refused { .. }) => 38,
     }
 }
 
@@ -212,9 +213,16 @@ fn facts() {
         (
             Fact::Slot(SlotFact::ReleaseRefused {
                 host: h.clone(),
-                refusal: ReleaseRefusal::Denied { lock_kind: "server".to_owned(), value: "no".to_owned() },
+                refusal: LockRefusal::Denied { lock_kind: "server".to_owned(), value: "no".to_owned() },
             }),
             r#"{"type":"slot-release-refused","host":"h1","refusal":{"kind":"denied","lock-kind":"server","value":"no"}}"#,
+        ),
+        (
+            Fact::Slot(SlotFact::Refused {
+                host: h.clone(),
+                refusal: LockRefusal::Unreachable { why: NoAnswer::TimedOut },
+            }),
+            r#"{"type":"slot-refused","host":"h1","refusal":{"kind":"unreachable","why":{"kind":"timed-out"}}}"#,
         ),
         (Fact::Slot(SlotFact::InDoubt { host: h.clone() }), r#"{"type":"slot-in-doubt","host":"h1"}"#),
         (Fact::Slot(SlotFact::Unlocked { host: h.clone() }), r#"{"type":"slot-unlocked","host":"h1"}"#),

@@ -2,7 +2,7 @@
 
 use os_upgrade_calendar::Watermark;
 use os_upgrade_kernel::fact::{ControlFact, EnrolmentFact, IgnoreCause, RunFact};
-use os_upgrade_kernel::reason::ReleaseRefusal;
+use os_upgrade_kernel::reason::LockRefusal;
 use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
 use os_upgrade_kernel::{
     Fact, LockProvider, MissedReason, MissedRun, NoAnswer, Settings, Slot, SlotState, State,
@@ -54,7 +54,7 @@ fn parts() {
         begun: false,
         unsent_at_fence: None,
     };
-    let refused = || slot(Some(ReleaseRefusal::Unreachable { why: NoAnswer::TimedOut }));
+    let refused = || slot(Some(LockRefusal::Unreachable { why: NoAnswer::TimedOut }));
     let json = concat!(
         r#"{"group":"edge","provider":"external","standing":{"releasing":{"why":"upgraded"}},"#,
         r#""since":"2026-11-21T01:00:00Z","held-since":"2026-11-21T01:00:00Z","#,

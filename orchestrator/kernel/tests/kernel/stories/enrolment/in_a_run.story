@@ -66,7 +66,7 @@
 > state
   r1 active
   h1 rebooting
-  h2 waiting: asking for a slot of group default
+  h2 waiting
   h3 prepared
   h4 prepared
   h5 cancelled: withdrawn by admin: broken

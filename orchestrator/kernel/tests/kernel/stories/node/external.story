@@ -31,7 +31,6 @@
   ! lock h1 of a, lock h2 of b
 > locked h1 granted
   + r1 h1: slot-granted drain=true group=a provider=external
-  + r1 h2: waiting reason=(api-server-under-way host=h1)
   ! lock h2 of b, check h1 under 1
 > locked h2 granted
   + r1 h2: turn-lost
@@ -41,7 +40,6 @@
   waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T21:00:00Z
 > unlocked h2 granted
   + slot-released host=h2 why=not-needed
-  + r1 h2: waiting reason=(api-server-under-way host=h1)
   ! check h1 under 1
 > cluster h1 drained
   + node host=h1 step=(cordoned fence=(restored=0 sequence=1))
@@ -60,7 +58,7 @@
 > state
   r1 active
   h1 recovering
-  h2 waiting: waiting for its turn: h1 is an API server and under way
+  h2 prepared
   slot h1: begun=true command=(action=upgrade sequence=6) group=a provider=external run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned

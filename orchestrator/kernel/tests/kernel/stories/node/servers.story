@@ -25,10 +25,9 @@
   + r1 h2: prepared
   + upgrades-began run=r1
   + r1 h1: slot-granted drain=true group=default provider=embedded
-  + r1 h2: waiting reason=(api-server-under-way host=h1)
   ! check h1 under 1
 > explain h2
-  waiting for its turn: h1 is an API server and under way | status=waiting | since=2026-11-21T01:00:00Z | reason=api-server-under-way | blockers=api-server-under-way@2026-11-21T21:00:00Z
+  waiting for its turn: h1 is an API server and under way | status=prepared | since=2026-11-21T01:00:00Z | blockers=api-server-under-way@2026-11-21T21:00:00Z
 > cluster h1 drained
   + node host=h1 step=(cordoned fence=(restored=0 sequence=1))
   + node host=h1 step=drained
@@ -74,6 +73,5 @@
 > reply h2 prepare done
   + r2 h2: prepared
   + upgrades-began run=r2
-  + r2 h1: waiting reason=cluster-unseen
 > explain h1
-  the nodes of the Kubernetes cluster have not been seen of late | status=waiting | since=2026-11-21T01:00:00Z | reason=cluster-unseen | blockers=cluster-unseen@2026-11-21T05:00:00Z
+  the nodes of the Kubernetes cluster have not been seen of late | status=prepared | since=2026-11-21T01:00:00Z | blockers=cluster-unseen@2026-11-21T05:00:00Z

@@ -31,7 +31,6 @@
   ! lock h1 of default, lock h2 of edge
 > locked h1 granted
   + r1 h1: slot-granted drain=true group=default provider=external
-  + r1 h2: waiting reason=(api-server-under-way host=h1)
   ! lock h2 of edge, check h1 under 1
 > locked h2 granted
   + r1 h2: turn-lost
@@ -41,7 +40,6 @@
   waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
 > unlocked h2 granted
   + slot-released host=h2 why=not-needed
-  + r1 h2: waiting reason=(api-server-under-way host=h1)
   ! check h1 under 1
 > cluster h1 drained
   + node host=h1 step=(cordoned fence=(restored=0 sequence=1))

@@ -13,7 +13,7 @@
   = created
   ! lock h1 of default
 > locked h1 denied
-  + reboot event=(waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)) host=h1 index=0
+  + slot-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > locked h1 denied
 > queue
   0 h1 queued: denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | slot
@@ -33,7 +33,7 @@
   = done
   ! lock h1 of default
 > locked h1 timeout
-  + reboot event=(waiting reason=(slot-unreachable group=default why=timed-out)) host=h1 index=0
+  + slot-refused host=h1 refusal=(unreachable why=timed-out)
   + slot-in-doubt host=h1
 > clock 40
 > clock trusted

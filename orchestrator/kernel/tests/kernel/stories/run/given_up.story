@@ -158,7 +158,7 @@
   h1 prepared
   h2 prepared
   h3 timed-out: given up by admin: no power
-  h4 waiting: denied a slot of group default: the only slot is held by h3 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
+  h4 waiting
   slot h3: begun=true command=(action=upgrade sequence=21) group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > release default h3 burnt
   = refused: a command to h3 may still be on its way: try again in a moment

@@ -18,9 +18,8 @@
 > reply h1 prepare done
   + r1 h1: prepared
   + upgrades-began run=r1
-  + r1 h1: waiting reason=(clock-disputed differ=2 hosts=3)
 > explain h1
-  the clocks of 2 of 3 hosts differ from those of the orchestrator and NATS | status=waiting | since=2026-11-21T07:00:00Z | reason=clock-disputed | blockers=clock-disputed@2026-11-21T05:00:00Z
+  the clocks of 2 of 3 hosts differ from those of the orchestrator and NATS | status=prepared | since=2026-11-21T07:00:00Z | blockers=clock-disputed@2026-11-21T05:00:00Z
 > step -21600
 > clock trusted
 > tick

@@ -56,7 +56,6 @@
 # Slots become fewer while they are held: no host is stopped, and no other starts.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
-  + r1 h3: waiting reason=(slot-denied denial=(full held=2 holders=[(id=h1 since=2026-11-21T01:00:00Z) (id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > settings embedded default:3
   + settings-adopted settings=(auto-approve=true groups=(default=3))
   + r1 h3: slot-granted group=default provider=embedded

@@ -222,7 +222,7 @@
 > explain h1
   waiting for its turn: h2 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
 > locked h2 denied
-  + r6 h2: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
+  + slot-refused host=h2 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
   + r6 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default, lock h2 of default
 # The host before it asks again if an operator released the slot that it had asked for.
@@ -237,7 +237,7 @@
   + r6 h2: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default, lock h2 of default
 > locked h2 denied
-  + r6 h2: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
+  + slot-refused host=h2 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > locked h1 granted
   + r6 h1: slot-granted group=default provider=external
   ! send r6/h1/upgrade/1 until 2026-11-21T05:00:00Z

@@ -64,7 +64,7 @@
 > state
   r2 active
   h1 upgrading
-  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
+  h2 waiting
   slot h1: begun=false command=null group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # No command decided before the fence is sent; the commands sent now end the story.
 > deliver

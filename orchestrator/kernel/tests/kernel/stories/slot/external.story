@@ -30,17 +30,17 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > locked h1 denied
-  + r1 h1: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
+  + slot-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > explain h1
   denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 > locked h1 denied
 > locked h1 unreachable
-  + r1 h1: waiting reason=(slot-unreachable group=default why=(failed detail="connection reset"))
+  + slot-refused host=h1 refusal=(unreachable why=(failed detail="connection reset"))
   + slot-in-doubt host=h1
 > explain h1
   no slot of group default: the lock server is unreachable: connection reset | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
 > locked h1 protocol
-  + r1 h1: waiting reason=(slot-protocol detail="200 with a body of HTML" group=default)
+  + slot-refused host=h1 refusal=(protocol detail="200 with a body of HTML")
 > explain h1
   no slot of group default: the lock server violated the FleetLock protocol: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-protocol | blockers=slot-protocol@2026-11-21T05:00:00Z
 > explain h2
@@ -125,7 +125,7 @@
   + r2 h3: waiting reason=(asking-for-slot group=default)
   ! lock h3 of default
 > locked h3 denied
-  + r2 h3: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
+  + slot-refused host=h3 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
   + r2 h2: waiting reason=(asking-for-slot group=default)
   ! lock h2 of default, lock h3 of default
 > locked h2 granted
@@ -135,9 +135,9 @@
   r2 active
   h1 prepared
   h2 upgrading
-  h3 waiting: denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full)
+  h3 waiting
   slot h2: begun=true command=(action=upgrade sequence=12) group=default provider=external run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
-  slot h3: begun=false command=null group=default provider=external run=r2 since=2026-11-21T01:00:30Z standing=requested unsent-at-fence=null
+  slot h3: begun=false command=null group=default provider=external refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already") run=r2 since=2026-11-21T01:00:30Z standing=requested unsent-at-fence=null
 > deliver
   + r2 h2: command-sent action=upgrade attempt=1 sequence=20
   ! nothing

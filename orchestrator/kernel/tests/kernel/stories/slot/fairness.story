@@ -39,7 +39,6 @@
 # The first slot is left to the client that came before the host, for as long as it may ask again.
 > unlock default z1
   + lock-released actor=admin group=default id=z1
-  + r1 h1: waiting reason=(slot-denied denial=(left-to-earlier id=z2 provider=embedded since=2026-11-21T01:00:10Z) group=default)
   = done
 > explain h1
   denied a slot of group default: free slots are left to earlier clients: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:20Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:20Z
@@ -48,7 +47,6 @@
 # The first client to ask gets it, and uses up the earliest arrival: the next slot is the host's.
 > lock default z3
   + lock-granted actor=admin group=default id=z3
-  + r1 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=z3 since=2026-11-21T01:05:30Z)] provider=embedded slots=1) group=default)
   = done
 > unlock default z3
   + lock-released actor=admin group=default id=z3

@@ -80,7 +80,7 @@
   + r3 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > locked h1 denied
-  + r3 h1: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
+  + slot-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
   + r3 h2: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default, lock h2 of default
 > explain h2

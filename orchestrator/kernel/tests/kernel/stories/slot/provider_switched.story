@@ -34,7 +34,7 @@
   + r1 h2: slot-granted group=default provider=embedded
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z, unlock h1 of default
 > explain h1
-  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | reason=asking-for-slot | blockers=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=earlier-slot@2026-11-21T05:00:00Z
 > locked h1 granted
 > tick
 > unlocked h1 denied
@@ -56,7 +56,7 @@
   ! lock h1 of default
 > state
   r1 active
-  h1 waiting: asking for a slot of group default
+  h1 waiting
   h2 upgraded
   slot h1: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
 # No slot is free at the embedded semaphore, so the host waits; then its slot is requested from the lock server.
@@ -66,7 +66,6 @@
   ! unlock h1 of default
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
-  + r1 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
   ! nothing
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)

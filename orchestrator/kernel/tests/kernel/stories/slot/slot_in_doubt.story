@@ -27,7 +27,7 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > locked h1 timeout
-  + r1 h1: waiting reason=(slot-unreachable group=default why=timed-out)
+  + slot-refused host=h1 refusal=(unreachable why=timed-out)
   + slot-in-doubt host=h1
 > locked h1 timeout
 > cancel
@@ -89,7 +89,7 @@
   ! lock h2 of default
 # A later grant does not tell what became of the request without an answer, nor does an earlier unlock.
 > locked h2 protocol
-  + r2 h2: waiting reason=(slot-protocol detail="200 with a body of HTML" group=default)
+  + slot-refused host=h2 refusal=(protocol detail="200 with a body of HTML")
   + slot-in-doubt host=h2
 > locked h2 granted
   + r2 h2: slot-granted group=default provider=external
@@ -110,7 +110,7 @@
   ! lock h1 of default
 > state
   r2 active
-  h1 waiting: asking for a slot of group default
+  h1 waiting
   h2 upgraded
   slot h1: begun=false command=null group=default provider=external run=r2 since=2026-11-21T01:00:30Z standing=requested unsent-at-fence=null
   slot h2: begun=true command=(action=upgrade sequence=10) group=default held-since=2026-11-21T01:00:30Z provider=external run=r2 since=2026-11-21T01:00:30Z standing=(releasing=(why=upgraded)) unlocked-at=2026-11-21T01:00:30Z unsent-at-fence=null
@@ -186,7 +186,7 @@
   + r3 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > locked h1 not-sent
-  + r3 h1: waiting reason=(slot-unreachable group=default why=(not-sent detail="connection refused"))
+  + slot-refused host=h1 refusal=(unreachable why=(not-sent detail="connection refused"))
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)

@@ -60,7 +60,7 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default, lock h3 of edge, unlock h2 of edge
 > locked h1 denied
-  + r1 h1: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
+  + slot-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > locked h3 granted
   + r1 h3: slot-granted group=edge provider=external
   ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z, unlock h2 of edge

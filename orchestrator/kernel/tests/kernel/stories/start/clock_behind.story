@@ -26,7 +26,6 @@
 > reply h2 prepare done
   + r1 h2: prepared
   + upgrades-began run=r1
-  + r1 h1: waiting reason=(clock-behind newest=2026-11-21T04:00:00Z)
 > clock trusted
 > tick
   + r1 h1: slot-granted group=default provider=embedded
@@ -39,9 +38,8 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + r1 h2: waiting reason=(clock-behind newest=2026-11-21T04:00:00Z)
 > explain h2
-  the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-behind | blockers=clock-behind@2026-11-21T03:00:00Z
+  the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=prepared | since=2026-11-21T01:00:00Z | blockers=clock-behind@2026-11-21T03:00:00Z
 > wait 2h
 > tick
   + r1 h2: cancelled reason=(run-timed-out waited-for=(clock-behind newest=2026-11-21T04:00:00Z))

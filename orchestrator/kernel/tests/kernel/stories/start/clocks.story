@@ -30,16 +30,20 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > clock -31
-# The answer arrives during the skew: the slot may be held, and is requested again.
+# The answer arrives during the skew: the slot would be idle, so it is given back, and requested again.
 > locked h1 granted
-  + r1 h1: waiting reason=(clock-skew seconds=-31)
+  + r1 h1: turn-lost
+  + slot-release-due host=h1 why=not-needed
+  ! unlock h1 of default
+> unlocked h1 granted
+  + slot-released host=h1 why=not-needed
   ! nothing
-> locked h1 denied
 > tick
 > explain h1
-  the orchestrator's clock is 31 s behind NATS | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 31 s behind NATS | status=prepared | since=2026-11-21T01:00:00Z | blockers=clock-skew@2026-11-21T05:00:00Z
 > clock trusted
 > tick
+  + slot-requested group=default host=h1 run=r1
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > locked h1 granted
@@ -54,10 +58,9 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-release-due host=h1 why=upgraded
-  + r1 h2: waiting reason=(clock-skew seconds=99)
   ! unlock h1 of default
 > explain h2
-  the orchestrator's clock is 99 s ahead of NATS | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 99 s ahead of NATS | status=prepared | since=2026-11-21T01:00:00Z | blockers=clock-skew@2026-11-21T05:00:00Z
 > clock 98
 > tick
 > unlocked h1 granted
