@@ -249,7 +249,7 @@ impl Rest {
     pub async fn await_reason(&self, host: &str, kind: &str) -> String {
         eventually(&format!("{host} to wait because of {kind}"), async || {
             let (_, entry) = self.try_call(Method::GET, &format!("{STATE}/hosts/{host}"), "").await?;
-            (entry["reason-kind"] == kind).then(|| entry["reason"].as_str().unwrap().to_owned())
+            (entry["why"]["kind"] == kind).then(|| entry["why"]["text"].as_str().unwrap().to_owned())
         })
         .await
     }
@@ -284,8 +284,8 @@ impl Run {
 
     /// The reasons of the hosts that have one.
     pub fn reasons(&self) -> BTreeMap<&str, &str> {
-        let reasons = self.hosts().filter(|host| host.get("reason").is_some());
-        reasons.map(|host| (text(host, "hostname"), text(host, "reason"))).collect()
+        let reasons = self.hosts().filter(|host| host.get("why").is_some());
+        reasons.map(|host| (text(host, "hostname"), text(&host["why"], "text"))).collect()
     }
 
     fn hosts(&self) -> impl Iterator<Item = &Value> {

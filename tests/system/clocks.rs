@@ -51,7 +51,7 @@ async fn step_into_a_window_starts_nothing() {
     for _ in 0..4 {
         heartbeats.next().await.unwrap();
     }
-    assert_eq!(rest.state().await["next-upgrade-reason"], "clock-disputed");
+    assert_eq!(rest.state().await["next-upgrade-why"]["kind"], "clock-disputed");
     set_ours(RIGHT);
     await_forecast(&rest, opens).await;
     assert_eq!((rest.runs().await, site.commands().await), (Vec::new(), Vec::new()));
@@ -156,7 +156,7 @@ async fn lost_time_starts_nothing() {
     for _ in 0..4 {
         heartbeats.next().await.unwrap();
     }
-    assert_eq!(rest.state().await["next-upgrade-reason"], "clock-behind");
+    assert_eq!(rest.state().await["next-upgrade-why"]["kind"], "clock-behind");
     assert_eq!((rest.runs().await, site.commands().await), (Vec::new(), Vec::new()));
 
     // An operator says that the clock is right.
@@ -179,13 +179,13 @@ async fn await_forecast(rest: &Rest, opens: DateTime<Utc>) {
     eventually("the window to be the next", async || {
         let state = rest.state().await;
         let is_next = state["next-upgrade-at"].is_string() && time(&state["next-upgrade-at"]) == opens;
-        (is_next && state.get("next-upgrade-reason").is_none()).then_some(())
+        (is_next && state.get("next-upgrade-why").is_none()).then_some(())
     })
     .await;
 }
 
 async fn await_start_blocker(rest: &Rest, kind: &str) {
-    eventually(kind, async || (rest.state().await["next-upgrade-reason"] == kind).then_some(())).await;
+    eventually(kind, async || (rest.state().await["next-upgrade-why"]["kind"] == kind).then_some(())).await;
 }
 
 /// How long a verdict may take: hosts say their time every 10 s, a dispute lasts 30 s, and one of the programs is emulated.

@@ -8,14 +8,14 @@ use os_upgrade_kernel::{Cause, HostStatus, LateResult};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::query::ListMode;
-use crate::text::{ActionWord, AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
-use crate::word::{BlockerKind, Word};
+use crate::text::{ActionWord, AuditReasonText, HostStatusWord, NameText, WhyWord};
+use crate::word::{WhyKind, Word};
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -115,20 +115,9 @@ impl<K, T> Entry<K, T> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>);
 
-/// A reason: a sentence, and the word for its kind.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct ReasonFields {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Cow<'static, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ReasonKindWord>)]
-    pub reason_kind: Option<Cow<'static, str>>,
-}
-
 /// A part of a body whose two sides have types of their own: a server sends an `S`, and a client reads an `R`. `Other` is what only a
 /// newer server says.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TwoSided<S, R> {
     #[serde(skip_deserializing)]
@@ -161,52 +150,81 @@ pub struct Kind {
     pub kind: String,
 }
 
-/// What a client reads of the cause of a blocker.
-#[derive(Debug, Serialize, Deserialize)]
+/// What a client reads of a cause: its kind, and the data in further fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ReadCause {
-    kind: Word<BlockerKind>,
-}
-
-/// Something that keeps a host from progressing, on the wire.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Blocker {
+    kind: Word<WhyKind>,
     #[serde(flatten)]
-    cause: TwoSided<Cause, ReadCause>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Stamp>,
+    data: Map<String, Value>,
 }
 
-impl Blocker {
+/// Why something does not go on, or did not:
+/// `{"kind":"reply-awaited","action":"prepare","text":"its worker has not answered prepare yet","until":"..."}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Why {
+    #[serde(flatten)]
+    cause: TwoSided<Box<Cause>, ReadCause>,
+    /// The sentence.
+    pub text: String,
+    /// When time alone ends it, at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stamp>,
+    /// Since when, as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Stamp>,
+}
+
+impl Why {
+    /// What the kernel says, with its sentence.
+    pub fn new(why: os_upgrade_kernel::Why, text: String) -> Self {
+        let os_upgrade_kernel::Why { cause, until, since } = why;
+        Self {
+            cause: TwoSided::Sent(Box::new(cause)),
+            text,
+            until: until.map(Stamp),
+            since: since.map(Stamp),
+        }
+    }
+
+    /// What only a newer version knows, by its kind and its sentence.
+    pub fn of_newer(kind: &str, text: String) -> Self {
+        Self { cause: TwoSided::Other(json!({ "kind": kind })), text, until: None, since: None }
+    }
+
     /// Its kind, for a client; absent if clients treat it as any other.
-    pub fn kind(&self) -> Option<BlockerKind> {
+    pub fn kind(&self) -> Option<WhyKind> {
         self.cause.read()?.kind.known()
     }
 }
 
-impl From<os_upgrade_kernel::Blocker> for Blocker {
-    fn from(os_upgrade_kernel::Blocker { cause, until }: os_upgrade_kernel::Blocker) -> Self {
-        Self { cause: TwoSided::Sent(cause), until: until.map(Stamp) }
-    }
-}
-
-impl PartialSchema for Blocker {
+impl PartialSchema for Why {
     fn schema() -> RefOr<Schema> {
-        let meaning = "Something that keeps a host from progressing. Details, such as an action or another host, are in \
-                      further fields, which differ by kind; until is when it ends, if nothing ends it before.";
+        let meaning = "Why something does not go on, or did not. Details, such as an action or another host, are in further \
+                      fields, which differ by kind; text is a sentence for people.";
         let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
-        let object = object.property("kind", BlockerKindWord::schema()).required("kind");
-        let object = object.property("until", Stamp::schema());
+        let object = object.property("kind", WhyWord::schema()).required("kind");
+        let object = object.property("text", String::schema()).required("text");
+        let until =
+            "When time alone ends it, at the latest; absent if time does not, or it is not known when.";
+        let object = object.property("until", described(until));
+        let object = object.property("since", described("Since when, as far as is known."));
         object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
     }
 }
 
-impl ToSchema for Blocker {
+/// A time with a meaning of its own.
+fn described(meaning: &str) -> RefOr<Schema> {
+    let time = ObjectBuilder::new().schema_type(Type::String).description(Some(meaning));
+    time.format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))).into()
+}
+
+impl ToSchema for Why {
     fn name() -> Cow<'static, str> {
-        "Blocker".into()
+        "Why".into()
     }
 }
 
-/// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","reason":"...","reason-kind":"..."}`.
+/// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","why":{...}}`.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct HostOfRun<'a> {
     pub hostname: Cow<'a, str>,
@@ -215,8 +233,9 @@ pub struct HostOfRun<'a> {
     #[serde(default)]
     #[schema(required)]
     pub since: Stamp,
-    #[serde(flatten)]
-    pub reason: ReasonFields,
+    /// Why it waits or did not succeed; absent if nothing of that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
     /// What its worker answered after its part in the run had ended; absent if it answered nothing.
     #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
     pub late_answer: Option<LateAnswer>,
@@ -275,11 +294,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocker_of_a_newer_version_is_read() {
-        let kind = |kind: &str| {
-            let blocker = json!({ "kind": kind, "host": "h01", "until": "2026-11-21T01:42:10Z" });
-            serde_json::from_value::<Blocker>(blocker).unwrap().kind()
+    fn why_of_a_newer_version_is_read() {
+        let read = |kind: &str| {
+            let why =
+                json!({ "kind": kind, "host": "h01", "text": "a text", "until": "2026-11-21T01:42:10Z" });
+            let read = serde_json::from_value::<Why>(why.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), why);
+            read.kind()
         };
-        assert_eq!((kind("no-run"), kind("of a newer version")), (Some(BlockerKind::NoRun), None));
+        assert_eq!((read("no-run"), read("of a newer version")), (Some(WhyKind::NoRun), None));
     }
 }

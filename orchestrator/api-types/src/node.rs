@@ -2,17 +2,19 @@
 
 use std::borrow::Cow;
 
+use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::body::Stamp;
 use crate::text::{NodeStageWord, NodeWaitWord, PodObstacleWord};
+use crate::word::Word;
 
 /// The Kubernetes node of a host: `{"stage":"evicting","since":"...","waits":{"kind":"pods","text":"...","count":1,"pods":[...]}}`.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct HostNode<'a> {
     #[schema(value_type = NodeStageWord)]
-    pub stage: Cow<'static, str>,
+    pub stage: Word<NodeStageKind>,
     /// When its drain, or the end of its cordon, began.
     pub since: Stamp,
     /// Whether it stays cordoned until an operator has it uncordoned, because its host failed or was given up; absent if it does not.
@@ -28,7 +30,7 @@ pub struct HostNode<'a> {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct NodeWaits<'a> {
     #[schema(value_type = NodeWaitWord)]
-    pub kind: Cow<'static, str>,
+    pub kind: Word<NodeWaitKind>,
     /// The same for people, with the pods.
     pub text: String,
     /// Whether nothing is heard of the kubelet of the node, which would end pods that are terminating; absent if it speaks.

@@ -5,12 +5,9 @@
 use std::borrow::Cow;
 
 use os_upgrade_kernel::node::NodeStepKind;
-use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep, QueueBlocker};
+use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep};
 use os_upgrade_kernel::run::{HostStep, StopKind};
-use os_upgrade_kernel::{
-    Cause, EntryBlocker, HostStatus, MissedReason, NodeStage, NodeWait, PodObstacle, Reason, RunResult,
-    Trigger, Warning, WindowBlocker,
-};
+use os_upgrade_kernel::{Cause, HostStatus, NodeStage, NodeWait, PodObstacle, RunResult, Trigger, Warning};
 use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -55,20 +52,14 @@ words! {
     PhaseWord = ["preparing", "upgrading"];
     /// The state of upgrades on the site.
     SiteStatusWord = ["idle", "preparing", "upgrading", "paused"];
-    /// Why no run starts automatically, or what prevents it in a window that is open.
-    NextReasonWord = WindowBlocker::kinds();
     /// What an operator should know before a configuration takes effect.
     WarningWord = Warning::kinds();
     /// Whether a host's worker was heard of recently.
     ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
     /// Whether a host takes part in runs: approved, or automatically; or not yet, or no longer.
     EnrolmentWord = ENROLMENTS.iter().copied();
-    /// Why a host waits, or did not succeed.
-    ReasonKindWord = Reason::kinds();
-    /// Why a run that was due did not start.
-    MissedReasonWord = MissedReason::kinds();
-    /// What keeps a host from moving.
-    BlockerKindWord = Cause::kinds();
+    /// Why something does not go on, or did not.
+    WhyWord = Cause::kinds();
     /// A command to a worker.
     ActionWord = ["prepare", "upgrade", "reboot"];
     /// What grants slots to hosts of runs: the embedded semaphores, or an external lock server.
@@ -95,10 +86,6 @@ words! {
     PodObstacleWord = PodObstacle::VARIANTS.iter().copied();
     /// The status of an entry of the reboot queue.
     EntryStatusWord = EntryStatus::ALL.map(EntryStatus::as_str);
-    /// Why an entry of the reboot queue is not progressing.
-    EntryBlockerWord = EntryBlocker::kinds();
-    /// Why no entry of the reboot queue can start.
-    QueueBlockerWord = QueueBlocker::kinds();
     /// What waits: a host of a run, or a FleetLock client.
     WaiterWord = ["host", "client"];
     /// The role of an instance.

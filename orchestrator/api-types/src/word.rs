@@ -87,14 +87,19 @@ impl Enrolment {
     }
 }
 
-/// What keeps a host from progressing, as far as clients treat it differently from other causes.
+/// Why something does not go on, as far as clients treat it differently from other causes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum BlockerKind {
+pub enum WhyKind {
     AwaitsApproval,
+    ClockBehind,
+    ClockDisputed,
+    ClockSkew,
+    ClockStepped,
+    ClockUnmeasured,
     HeartbeatAwaited,
     HostWithdrawn,
     NoRun,
@@ -102,6 +107,20 @@ pub enum BlockerKind {
     NodeUnderWay,
     RebootUnderWay,
     SlotHeld,
+}
+
+impl WhyKind {
+    /// Whether it is that the leader's clock cannot be relied on.
+    pub const fn is_of_clock(self) -> bool {
+        matches!(
+            self,
+            Self::ClockBehind
+                | Self::ClockDisputed
+                | Self::ClockSkew
+                | Self::ClockStepped
+                | Self::ClockUnmeasured
+        )
+    }
 }
 
 /// What was done to the strongbox.
@@ -147,7 +166,9 @@ mod tests {
     use os_upgrade_kernel::node::NodeStepKind;
     use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep};
     use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
-    use os_upgrade_kernel::{Cause, HostStatus, RestoreSource, RunResult};
+    use std::collections::BTreeSet;
+
+    use os_upgrade_kernel::{Cause, ClockDoubt, HostStatus, RestoreSource, RunResult};
     use os_upgrade_protocol::Action;
     use serde_json::json;
     use strum::VariantNames;
@@ -193,7 +214,7 @@ mod tests {
             round_trips(known);
         }
         all_known::<Behalf>();
-        all_known::<BlockerKind>();
+        all_known::<WhyKind>();
         all_known::<EntryStep>();
         all_known::<HostStep>();
         all_known::<NodeStepKind>();
@@ -205,9 +226,13 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_kernel() {
-        for kind in BlockerKind::VARIANTS {
+        for kind in WhyKind::VARIANTS {
             assert!(Cause::kinds().any(|known| known == *kind), "{kind}");
         }
+        let doubts: Vec<&str> = ClockDoubt::VARIANTS.to_vec();
+        let of_clock = |kind: &&&str| Word::<WhyKind>::read(kind).is(WhyKind::is_of_clock);
+        let known: BTreeSet<&str> = WhyKind::VARIANTS.iter().filter(of_clock).copied().collect();
+        assert_eq!(known, doubts.into_iter().collect());
         assert_eq!(StrongboxStep::VARIANTS, SecretFact::VARIANTS);
     }
 }

@@ -2,25 +2,19 @@
 
 mod event;
 mod node;
+mod why;
 
-use os_upgrade_api_types::body::{HostOfRun, LateAnswer, ReasonFields, Stamp};
+use os_upgrade_api_types::body::{HostOfRun, LateAnswer, Stamp};
 use os_upgrade_api_types::routes::config;
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{Reason, RunHost, Warning};
+use os_upgrade_kernel::{self as kernel, RunHost, Warning};
 use os_upgrade_protocol::HostName;
 
 pub(crate) use self::event::event;
 #[cfg(test)]
 pub(crate) use self::event::site_event;
 pub(crate) use self::node::{node, waiting_pod};
-
-/// The fields of `reason`; both are absent without one.
-pub(crate) fn reason(reason: Option<&Reason>) -> ReasonFields {
-    ReasonFields {
-        reason: reason.map(|reason| describe(reason).to_string().into()),
-        reason_kind: reason.map(|reason| reason.kind().into()),
-    }
-}
+pub(crate) use self::why::{why, whys};
 
 /// The late answer of a host in a run.
 pub(crate) fn late_answer(host: &RunHost) -> Option<LateAnswer> {
@@ -30,12 +24,16 @@ pub(crate) fn late_answer(host: &RunHost) -> Option<LateAnswer> {
 }
 
 /// The state of `host` in its run, with why it waits or did not succeed.
-pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost, why: Option<&Reason>) -> HostOfRun<'a> {
+pub(crate) fn host_of_run<'a>(
+    name: &'a HostName,
+    host: &'a RunHost,
+    why: Option<kernel::Why>,
+) -> HostOfRun<'a> {
     HostOfRun {
         hostname: name.as_str().into(),
         status: host.status.into(),
         since: Stamp(host.since),
-        reason: reason(why),
+        why: why.map(self::why),
         late_answer: late_answer(host),
     }
 }

@@ -35,7 +35,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::middleware;
-use os_upgrade_api_types::body::Stamp;
+use os_upgrade_api_types::body::{Stamp, Why};
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::config::rollout;
 use os_upgrade_auth::Authenticator;
@@ -69,6 +69,13 @@ use crate::resources::config::patch;
 use crate::resources::state;
 use crate::router::{DESCRIPTION, Routers, edge_router, failure_level, with_limits, with_timeout};
 use crate::*;
+
+/// Why a host is not moving, as the command line says it.
+fn sentence(host: &Value) -> String {
+    let also = host["also"].as_array().into_iter().flatten();
+    let texts = [&host["why"]].into_iter().chain(also).map(|why| why["text"].as_str().unwrap());
+    texts.collect::<Vec<_>>().join("; ")
+}
 
 /// A router, the instance behind it, and its store.
 struct TestApi {

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
+use os_upgrade_api_types::body::Why;
 use os_upgrade_api_types::routes::events::SiteEvent;
 use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_kernel::node::NodeStepKind;
@@ -32,9 +33,9 @@ fn sentence(event: &SiteEvent) -> String {
             format!("run {run} starts no further host, {cause}{by}{}", because(reason.as_deref()))
         }
         SiteEvent::RunEnded { run, result } => format!("run {run} {result}"),
-        SiteEvent::RunMissed { window_start, reason, unrecorded, .. } => {
+        SiteEvent::RunMissed { window_start, why, unrecorded, .. } => {
             let more = unrecorded.map_or_else(String::new, |more| format!(", and {more} runs before it"));
-            format!("the run of the window at {window_start} was missed{more}: {reason}")
+            format!("the run of the window at {window_start} was missed{more}: {}", why.text)
         }
         SiteEvent::Host {
             host,
@@ -49,9 +50,9 @@ fn sentence(event: &SiteEvent) -> String {
                 again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"))
             )
         }
-        SiteEvent::Host { host, step, status, reason, actor, .. } => {
+        SiteEvent::Host { host, step, status, why, actor, .. } => {
             let what = step.known().and_then(host_step).unwrap_or(status.as_str());
-            format!("{host} {what}{}{}", by(actor.as_deref()), because(reason.as_deref()))
+            format!("{host} {what}{}{}", by(actor.as_deref()), because(text(why.as_ref())))
         }
         SiteEvent::SlotHeld { group, holder, behalf, actor, reason } => {
             let on_behalf = if behalf.is(is_operator) { by(Some(actor)) } else { String::new() };
@@ -61,8 +62,10 @@ fn sentence(event: &SiteEvent) -> String {
             let by = if behalf.is(is_operator) { by(actor.as_deref()) } else { String::new() };
             format!("slot of {holder} released{by}{}", because(reason.as_deref()))
         }
-        SiteEvent::SlotNotGranted { host, reason, .. } => format!("no slot for {host}: {reason}"),
-        SiteEvent::SlotNotReleased { host, reason, .. } => format!("slot of {host} not released: {reason}"),
+        SiteEvent::SlotNotGranted { host, why, .. } => format!("no slot for {host}: {}", why.text),
+        SiteEvent::SlotNotReleased { host, why, .. } => {
+            format!("slot of {host} not released: {}", why.text)
+        }
         SiteEvent::ConfigChanged { actor, deleted: true, .. } => format!("configuration deleted by {actor}"),
         SiteEvent::ConfigChanged { actor, deleted: false, changed, changed_more } => {
             if changed.as_slice() == [""] {
@@ -84,13 +87,13 @@ fn sentence(event: &SiteEvent) -> String {
             let hosts = first_of(hosts, 0).unwrap_or_default();
             format!("reboot of {hosts} queued by {actor}{}", because(reason.as_deref()))
         }
-        SiteEvent::Reboot { index, host, step, reason, actor, .. } => {
+        SiteEvent::Reboot { index, host, step, why, reason, actor, .. } => {
             let what = step.known().and_then(entry_step).unwrap_or(step.as_str());
-            let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
+            let (by, why) = (by(actor.as_deref()), because(text(why.as_ref()).or(reason.as_deref())));
             format!("{host} (reboot queue, entry {index}) {what}{by}{why}")
         }
-        SiteEvent::Node { host, step, reason, actor, run: _ } => {
-            let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
+        SiteEvent::Node { host, step, why, reason, actor, run: _ } => {
+            let (by, why) = (by(actor.as_deref()), because(text(why.as_ref()).or(reason.as_deref())));
             let what = step.known().and_then(node_step).unwrap_or(step.as_str());
             format!("node of {host} {what}{by}{why}")
         }
@@ -186,6 +189,10 @@ pub fn first_of<S: AsRef<str>>(names: &[S], unlisted: usize) -> Option<String> {
 
 fn by(actor: Option<&str>) -> String {
     actor.map_or_else(String::new, |actor| format!(" by {actor}"))
+}
+
+fn text(why: Option<&Why>) -> Option<&str> {
+    why.map(|why| why.text.as_str())
 }
 
 fn because(reason: Option<&str>) -> String {

@@ -88,7 +88,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Why something happened to an entry of the reboot queue, if there is a reason.
-pub fn entry_reason(event: &EntryEvent) -> Option<Cow<'_, str>> {
+fn entry_reason(event: &EntryEvent) -> Option<Cow<'_, str>> {
     match event {
         EntryEvent::Waiting { reason }
         | EntryEvent::Failed { reason }

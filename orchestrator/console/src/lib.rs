@@ -33,7 +33,6 @@ mod zone;
 pub use describe::{Describe, Description, describe};
 pub use event::first_of;
 pub use fact::{Importance, summary};
-pub use history::entry_reason;
 pub use needs::{Need, needs};
 pub use owner::purpose;
 pub use row::{Column, Detail, Kind, Row, or_dash};

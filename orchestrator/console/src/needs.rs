@@ -1,10 +1,10 @@
 //! What does not go on at a site without a person.
 
-use os_upgrade_api_types::body::Blocker;
+use os_upgrade_api_types::body::Why;
 use os_upgrade_api_types::routes::slots::SlotHolder;
 use os_upgrade_api_types::routes::state::HostState;
-use os_upgrade_api_types::word::BlockerKind;
-use os_upgrade_kernel::{NodeFence, NodeStage, NodeWait};
+use os_upgrade_api_types::word::WhyKind;
+use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
 
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
@@ -78,7 +78,9 @@ fn slot(status: &Status, group: &str, holder: &SlotHolder<'_>, left_by: Option<&
     let host = status.hosts().find(|host| host.hostname == *id && is_left);
     if let Some(host) = host.filter(|host| is_being_uncordoned(host)) {
         let waits = host.node.iter().find_map(|node| node.waits.as_ref());
-        let uncordon = waits.filter(|waits| waits.kind == NodeWait::NotReady.kind()).map(|_| uncordon(host));
+        let uncordon = waits
+            .filter(|waits| waits.kind.is(|kind| kind == NodeWaitKind::NotReady))
+            .map(|_| uncordon(host));
         let waits = waits.map(|waits| format!(": {}", waits.text)).unwrap_or_default();
         let what = format!("{id} holds a slot of group {group} until its node is uncordoned{waits}");
         return Need { what, commands: why.into_iter().chain(uncordon).collect() };
@@ -99,8 +101,8 @@ fn slot(status: &Status, group: &str, holder: &SlotHolder<'_>, left_by: Option<&
 
 /// Whether runs leave it out until an operator approves it.
 fn takes_no_part(host: &HostState<'_>) -> bool {
-    let is_left_out = |kind| matches!(kind, BlockerKind::HostWithdrawn | BlockerKind::AwaitsApproval);
-    host.blockers.iter().filter_map(Blocker::kind).any(is_left_out)
+    let is_left_out = |kind| matches!(kind, WhyKind::HostWithdrawn | WhyKind::AwaitsApproval);
+    host.why.iter().chain(&host.also).filter_map(Why::kind).any(is_left_out)
 }
 
 fn stays_cordoned(host: &HostState<'_>) -> bool {
@@ -114,15 +116,14 @@ fn ineffective_reboot(host: &HostState<'_>) -> Option<Need> {
 
 /// That the mark of its node is of another journal, and the command that takes it over.
 fn foreign_mark(host: &HostState<'_>) -> Option<Need> {
-    let foreign_mark = NodeWait::ForeignMark { fence: NodeFence::default() };
-    let waits = host.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == foreign_mark.kind())?;
+    let is_foreign = |kind| kind == NodeWaitKind::ForeignMark;
+    let waits = host.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind.is(is_foreign))?;
     let what = format!("{}: {}", host.hostname, waits.text);
     Some(Need { what, commands: vec![("take over", hosts_uncordon(&host.hostname))] })
 }
 
 fn is_being_uncordoned(host: &HostState<'_>) -> bool {
-    let uncordoning = NodeStage::Uncordoning { release: None, reason: None };
-    host.node.as_ref().is_some_and(|node| node.stage == uncordoning.as_str())
+    host.node.as_ref().is_some_and(|node| node.stage.is(|stage| stage == NodeStageKind::Uncordoning))
 }
 
 /// That its node stays cordoned, and the command that ends it.
@@ -176,16 +177,15 @@ mod tests {
             what: "h01 holds a slot of group default: it failed".to_owned(),
             commands: vec![why.clone(), (retry.0, retry.1.to_owned()), release.clone()],
         };
-        let idle =
-            json!({ "hostname": "h01", "why": "no run is active", "blockers": [{ "kind": "no-run" }] });
+        let idle = json!({ "hostname": "h01", "why": { "kind": "no-run", "text": "no run is active" } });
         assert_eq!(needs_with(&idle), [need(("retry all hosts", "os-upgrade run start"))]);
         let withdrawn =
-            json!({ "hostname": "h01", "why": "withdrawn", "blockers": [{ "kind": "host-withdrawn" }] });
+            json!({ "hostname": "h01", "why": { "kind": "host-withdrawn", "text": "withdrawn" } });
         assert_eq!(
             needs_with(&withdrawn),
             [need(("let it take part again", "os-upgrade hosts approve h01"))]
         );
-        let at_work = json!({ "hostname": "h01", "status": "upgrading", "why": "", "blockers": [] });
+        let at_work = json!({ "hostname": "h01", "status": "upgrading" });
         assert_eq!(needs_with(&at_work), []);
     }
 
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn waiting_behind_a_failed_host_needs_a_person() {
         let needs = |status: &str, is_kept: bool, waiters: usize| {
-            let host = json!({ "hostname": "h01", "status": status, "why": "", "blockers": [] });
+            let host = json!({ "hostname": "h01", "status": status });
             let state =
                 json!({ "status": "upgrading", "hosts": [host], "current-upgrade-info": { "id": RUN } });
             let waiter = json!({ "id": "h02", "kind": "host", "since": "2026-11-21T01:00:05Z" });

@@ -25,15 +25,17 @@ impl Describe for EntryBlocker {
             ),
             Self::NotReady(it) => it.describe(f),
             Self::Queue(it) => it.describe(f),
-            Self::Behind(it) => write!(f, "entry {it} comes first"),
+            Self::Behind { index } => write!(f, "entry {index} comes first"),
             Self::Slot(it) => it.describe(f),
             Self::NodeUnderWay(it) => it.describe(f),
             Self::CommandUnsent => f.write_str("its reboot command is about to be sent"),
-            Self::ReplyAwaited(it) => {
+            Self::ReplyAwaited { since: it } => {
                 write!(f, "its worker has not answered reboot since {}", time::format(*it))
             }
-            Self::CommandRuns(it) => write!(f, "the reboot command is being run since {}", time::format(*it)),
-            Self::BootAwaited(it) => {
+            Self::CommandRuns { since: it } => {
+                write!(f, "the reboot command is being run since {}", time::format(*it))
+            }
+            Self::BootAwaited { since: it } => {
                 write!(f, "the reboot command succeeded at {}, and the host is not back", time::format(*it))
             }
             Self::AttemptUnknown { reason, since } => write!(
@@ -50,7 +52,7 @@ impl Describe for EntryBlocker {
                 time::format(*at),
                 reason = describe(reason)
             ),
-            Self::CancelAwaited(it) => write!(
+            Self::CancelAwaited { until: it } => write!(
                 f,
                 "cancelled while its host was to reboot: what was begun is undone from {} on if the host is \
                  ready in its old boot; once the host is looked after, `os-upgrade reboot-queue give-up` \
@@ -103,18 +105,20 @@ impl Describe for QueueBlocker {
         match self {
             Self::NothingQueued => f.write_str("no further entry is queued"),
             Self::Disabled => f.write_str("the queue is disabled"),
-            Self::ApiServerUnderWay(it) => {
+            Self::ApiServerUnderWay { host: it } => {
                 write!(f, "the API server {it} is under way, and nothing starts beside it")
             }
-            Self::ApiServerWaits(it) => {
+            Self::ApiServerWaits { host: it } => {
                 write!(f, "the API server {it} is next, and starts once nothing else is under way")
             }
-            Self::Full(it) => write!(f, "{it} {} under way, as many as may be at once", are(*it)),
+            Self::Full { under_way } => {
+                write!(f, "{under_way} {} under way, as many as may be at once", are(*under_way))
+            }
             Self::Unreachable { count, max, first } => write!(
                 f,
                 "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: {count}, {first} for example; [reboot] maximum-unreachable-nodes-for-reboot allows {max}"
             ),
-            Self::BackedOff(it) => {
+            Self::BackedOff { until: it } => {
                 write!(f, "every entry that is queued has backed off, the first until {}", time::format(*it))
             }
             Self::NotReady { host, why } => write!(f, "{host} cannot reboot now: {why}", why = describe(why)),
@@ -123,7 +127,9 @@ impl Describe for QueueBlocker {
             Self::NoWindow => f.write_str(
                 "no maintenance window is open, and reboots are bound to them ([reboot] in-windows)",
             ),
-            Self::UnclearWindows(it) => write!(f, "the maintenance windows cannot be worked out: {it}"),
+            Self::UnclearWindows { why: it } => {
+                write!(f, "the maintenance windows cannot be worked out: {it}")
+            }
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Blocker, HostOfRun, LateAnswer, Page};
+use os_upgrade_api_types::body::{HostOfRun, LateAnswer, Page, Why};
 use os_upgrade_api_types::routes::cluster::ClusterState;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
 use os_upgrade_api_types::routes::runs::{MissedRun, Run};
 use os_upgrade_api_types::routes::slots::Slots;
 use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, State, WindowUsedBy};
 use os_upgrade_api_types::routes::windows::Windows;
-use os_upgrade_api_types::word::{BlockerKind, Word};
+use os_upgrade_api_types::word::{WhyKind, Word};
 use os_upgrade_kernel::{HostStatus, Warning};
 use serde::Deserialize;
 
@@ -19,6 +19,7 @@ use crate::progress::{self, belongs_to_run, counted, percent_done, progress_text
 use crate::row::Detail;
 use crate::rows::reboot_queue;
 use crate::rows::runs::{by, short, stopping, why_missed};
+use crate::why::in_one_sentence;
 use crate::zone::{Zone, span};
 
 /// The API's answers that the status of a site is made from.
@@ -107,7 +108,7 @@ impl Status {
             let status = host.status.as_ref().map(Word::as_str).unwrap_or_default();
             let progress = host.progress.as_ref().map(|progress| format!("  {}", progress_text(progress)));
             // A worker reports nothing while its host's node is drained or uncordoned.
-            let node = is_kept_by_node(host).then(|| format!(": {}", host.why));
+            let node = is_kept_by_node(host).then(|| format!(": {}", why(host)));
             let more = progress.or(node).unwrap_or_default();
             format!("{}: {status}{more}", host.hostname)
         };
@@ -117,7 +118,7 @@ impl Status {
     /// Who waits and why.
     pub fn waiting(&self) -> Vec<Together<'_>> {
         let waiting = self.hosts().filter(|host| is_waiting(host));
-        together(waiting.map(|host| (host.why.clone(), &*host.hostname)))
+        together(waiting.map(|host| (why(host), &*host.hostname)))
     }
 
     /// The reboot queue, unless it is enabled and empty.
@@ -137,7 +138,7 @@ impl Status {
                 && !holders().any(|holder| holder.id == host.hostname)
         };
         let why = |host: &HostOfRun<'_>| {
-            let reason = host.reason.reason.as_ref().map(|reason| format!(" ({reason})"));
+            let reason = host.why.as_ref().map(|why| format!(" ({})", why.text));
             let late = host.late_answer.as_ref().map(|late| format!("; {}", describe(late)));
             format!("{}{}{}", host.status, reason.unwrap_or_default(), late.unwrap_or_default())
         };
@@ -153,7 +154,7 @@ impl Status {
 
     /// The next automatic run, or why there is none, and what is said of windows.
     fn next(&self, zone: Zone, now: DateTime<Utc>) -> Vec<Detail> {
-        let next = match (self.state.next_upgrade_at, &self.state.next_upgrade_reason) {
+        let next = match (self.state.next_upgrade_at, &self.state.next_upgrade_why) {
             _ if self.upgrades_nothing() => {
                 "a run would upgrade nothing: no application is configured".to_owned()
             }
@@ -166,12 +167,9 @@ impl Status {
                 }
                 format!("a run starts at {}, in {}", zone.stamp(at), span(now, at.0))
             }
-            (at, Some(reason)) => {
+            (at, Some(why)) => {
                 let at = at.map(|at| format!("; then a run starts at {}", zone.stamp(at)));
-                // An instance of an older version says it in a word.
-                let word = || format!("no run starts automatically: {}", reason.replace('-', " "));
-                let why = self.state.next_upgrade_why.clone().unwrap_or_else(word);
-                format!("{why}{}", at.unwrap_or_default())
+                format!("{}{}", why.text, at.unwrap_or_default())
             }
             (None, None) => "no run starts automatically".to_owned(),
         };
@@ -232,7 +230,7 @@ fn used_by(used: Option<&WindowUsedBy>) -> String {
 
 /// Whether it goes on once its node is drained or uncordoned.
 fn is_kept_by_node(host: &HostState<'_>) -> bool {
-    host.blockers.first().is_some_and(|blocker| blocker.kind() == Some(BlockerKind::NodeUnderWay))
+    host.why.as_ref().and_then(Why::kind) == Some(WhyKind::NodeUnderWay)
 }
 
 /// Whether the active run has it, and is not done with it.
@@ -247,19 +245,33 @@ fn is_at_work(host: &HostState<'_>) -> bool {
 /// Whether it waits for something that an operator may want to know, or is not there. That no run is active, and who waits for
 /// approval, is shown for the whole site; a heartbeat is awaited briefly; that a node stays cordoned needs a person.
 fn is_waiting(host: &HostState<'_>) -> bool {
-    let is_known = match host.blockers.first().and_then(Blocker::kind) {
+    let is_known = match host.why.as_ref().and_then(Why::kind) {
         // In the block of the reboot queue.
-        Some(BlockerKind::RebootUnderWay) => host.status.is_none(),
+        Some(WhyKind::RebootUnderWay) => host.status.is_none(),
         Some(
-            BlockerKind::NoRun
-            | BlockerKind::AwaitsApproval
-            | BlockerKind::SlotHeld
-            | BlockerKind::HeartbeatAwaited
-            | BlockerKind::NodeCordoned,
+            WhyKind::NoRun
+            | WhyKind::AwaitsApproval
+            | WhyKind::SlotHeld
+            | WhyKind::HeartbeatAwaited
+            | WhyKind::NodeCordoned,
         ) => true,
-        Some(BlockerKind::HostWithdrawn | BlockerKind::NodeUnderWay) | None => false,
+        Some(
+            WhyKind::HostWithdrawn
+            | WhyKind::NodeUnderWay
+            | WhyKind::ClockBehind
+            | WhyKind::ClockDisputed
+            | WhyKind::ClockSkew
+            | WhyKind::ClockStepped
+            | WhyKind::ClockUnmeasured,
+        )
+        | None => false,
     };
-    !is_at_work(host) && !is_known && !is(host, HostStatus::is_final) && !host.why.is_empty()
+    let is_there = host.why.is_some() || host.status.is_some();
+    is_there && !is_at_work(host) && !is_known && !is(host, HostStatus::is_final)
+}
+
+fn why(host: &HostState<'_>) -> String {
+    in_one_sentence(host.status.as_ref(), host.why.as_ref(), &host.also)
 }
 
 /// Whether it has a status in the active run for which `test` holds.

@@ -4,10 +4,9 @@ use std::fmt::{self, Formatter};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body;
+use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::reason::LockRefusal;
-use os_upgrade_kernel::{
-    Blocker, Cause, Explanation, HostBlocker, HostStatus, LateAnswer, LateResult, Reason,
-};
+use os_upgrade_kernel::{Cause, HostBlocker, HostStatus, LateAnswer, LateResult, Reason, Why};
 use os_upgrade_protocol::{GroupName, HostName, time};
 
 use crate::clock::skew;
@@ -113,7 +112,12 @@ impl Describe for Cause {
         match self {
             Self::Host(cause) => cause.describe(f),
             Self::Recorded(cause) => cause.describe(f),
+            Self::Entry(cause) => cause.describe(f),
+            Self::Queue(cause) => cause.describe(f),
             Self::Window(cause) => cause.describe(f),
+            Self::Missed(cause) => cause.describe(f),
+            Self::Node(cause) => cause.describe(f),
+            Self::Lock(cause) => cause.describe(f),
             Self::OpenWindow { by, open_until } => {
                 write!(
                     f,
@@ -126,9 +130,9 @@ impl Describe for Cause {
     }
 }
 
-impl Describe for Blocker {
+impl Describe for Why {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { cause, until } = self;
+        let Self { cause, until, since: _ } = self;
         match (cause, until.map(time::format)) {
             (Cause::Host(HostBlocker::NoRun), Some(until)) => {
                 write!(f, "{}; the next starts automatically at {until}", describe(cause))
@@ -141,17 +145,17 @@ impl Describe for Blocker {
     }
 }
 
-impl Describe for Explanation {
-    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Some((first, others)) = self.blockers.split_first() else {
-            return match self.status {
-                Some(HostStatus::Upgraded) => f.write_str("upgraded in this run"),
-                Some(status) => f.write_str(status.as_str()),
-                None => Ok(()),
-            };
-        };
-        first.describe(f)?;
-        others.iter().try_for_each(|blocker| write!(f, "; {}", describe(blocker)))
+/// Why a host is not moving, in one sentence; what its status says if nothing keeps it.
+pub(crate) fn in_one_sentence(
+    status: Option<&Word<HostStatus>>,
+    why: Option<&body::Why>,
+    also: &[body::Why],
+) -> String {
+    let texts: Vec<&str> = why.into_iter().chain(also).map(|why| why.text.as_str()).collect();
+    match status {
+        Some(Word::Known(HostStatus::Upgraded)) if texts.is_empty() => "upgraded in this run".to_owned(),
+        Some(status) if texts.is_empty() => status.to_string(),
+        _ => texts.join("; "),
     }
 }
 
@@ -181,7 +185,6 @@ fn answered_at(f: &mut Formatter<'_>, result: LateResult, at: DateTime<Utc>) -> 
 #[cfg(test)]
 mod tests {
     use os_upgrade_api_types::body::Stamp;
-    use os_upgrade_api_types::word::Word;
 
     use super::*;
 

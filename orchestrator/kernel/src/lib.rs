@@ -23,6 +23,7 @@
 mod about;
 mod answer;
 mod apply;
+mod as_text;
 pub mod clock;
 pub mod config;
 pub mod control;
@@ -100,4 +101,4 @@ pub use start::{
 pub use state::{ApplyError, State};
 pub use system_job::Subject;
 pub use view::{Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
-pub use why::{Blocker, Cause, Explanation, HostBlocker, explain, reason_in_run};
+pub use why::{Cause, Explainer, Explanation, HostBlocker, Why};

@@ -20,6 +20,6 @@ pub use self::job::{NodeJob, NodeOrder, NodeOutcome};
 pub use self::request::{NodeOperation, NodeRefusal};
 pub(crate) use self::rules::uncordon_due;
 pub use self::settings::KubernetesSettings;
-pub use self::state::{Node, NodeProgress, NodeStage, NodeStep, NodeStepKind};
+pub use self::state::{Node, NodeProgress, NodeStage, NodeStageKind, NodeStep, NodeStepKind};
 pub(crate) use self::steps::{sweep, time_out_drains};
-pub use self::wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};
+pub use self::wait::{NodeWait, NodeWaitKind, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};

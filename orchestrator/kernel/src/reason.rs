@@ -212,8 +212,9 @@ pub fn shown<'a>(detail: &'a str, output: Option<&String>) -> &'a str {
 }
 
 /// Why a lock server has not granted or released a slot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum LockRefusal {
     /// It refused, with a FleetLock error.
     Denied {
@@ -235,7 +236,8 @@ pub enum LockRefusal {
 }
 
 impl LockRefusal {
-    /// Whether `other` is of the same kind. Only another kind is recorded: servers may add a time or an id to each answer.
+    /// Whether `other` is of the same kind. Of refused releases only another kind is recorded: they are asked for until they succeed, and
+    /// servers may add a time or an id to each answer.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }

@@ -1,8 +1,10 @@
-//! Why a host is not progressing.
+//! Why something is not progressing: the one shape for whatever is shown ([`Why`]), and what keeps hosts.
 
-mod blocker;
+mod cause;
 mod explain;
+mod host;
 
-pub use self::blocker::{Blocker, Cause, HostBlocker};
+pub use self::cause::{Cause, Why};
 pub(crate) use self::explain::LastWaits;
-pub use self::explain::{Explanation, explain, reason_in_run};
+pub use self::explain::{Explainer, Explanation};
+pub use self::host::HostBlocker;

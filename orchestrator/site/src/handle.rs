@@ -113,3 +113,41 @@ impl SiteHandle {
             .to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_kernel::{ClockDoubt, WindowBlocker};
+    use os_upgrade_shell::instance::Leadership;
+    use os_upgrade_shell::lease::LeaseHolder;
+
+    use super::*;
+    use crate::instances::{About, Heartbeat, Role};
+
+    /// A follower judges neither the clock nor the next start; what decides is what the leader says.
+    #[test]
+    fn followers_show_what_the_leader_says() {
+        let now = DateTime::UNIX_EPOCH;
+        let doubted = |doubt: Option<ClockDoubt>| {
+            let view = View { clock: Clock { doubt, ..Clock::TRUSTED }, ..View::default() };
+            let leadership = Leadership::At(LeaseHolder::new("a", ""));
+            PublishedState { view, leadership, ..PublishedState::default() }
+        };
+        let own = Some(ClockDoubt::ClockUnmeasured);
+        let published = Arc::new(ArcSwap::from_pointee(doubted(own.clone())));
+        let cluster = Cluster::new(About { instance: "b".to_owned(), ..About::default() });
+        let handle = SiteHandle::new(published, mpsc::channel(1).0).with_cluster(cluster.clone());
+        let shown = || handle.published_for_display(now).view.clone();
+        assert_eq!((shown().clock.doubt, shown().leader_startable), (own.clone(), None));
+        for doubt in [Some(ClockDoubt::ClockStepped), None] {
+            let (blocker, role) = (Some(WindowBlocker::HostsAwaited { hosts: 3 }), Role::Leader);
+            let said = Heartbeat {
+                role,
+                blocker: blocker.clone(),
+                ..cluster.heartbeat(&doubted(doubt.clone()), now)
+            };
+            cluster.record(Heartbeat { instance: "a".to_owned(), ..said }, now);
+            assert_eq!((shown().clock.doubt, shown().leader_startable), (doubt, blocker.map(Err)));
+            assert_eq!(handle.published().view.clock.doubt, own, "what it measures itself is in its metrics");
+        }
+    }
+}

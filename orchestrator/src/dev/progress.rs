@@ -53,7 +53,7 @@ impl Progress {
 
 /// Status and reason of a host in words.
 pub(super) fn describe(host: &HostOfRunInFull<'_>) -> String {
-    let reason = host.reason.as_ref().map(|reason| format!(" ({reason})"));
+    let reason = host.why.as_ref().map(|why| format!(" ({})", why.text));
     format!("{}{}", host.status, reason.unwrap_or_default())
 }
 

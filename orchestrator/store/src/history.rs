@@ -76,10 +76,12 @@ pub struct HostRow {
     pub status: String,
     /// When it got that status.
     pub since: DateTime<Utc>,
-    /// Why it waits or did not succeed, as a sentence.
+    /// Why it did not succeed, as a sentence.
     pub reason: Option<String>,
     /// The kind of the reason, one word.
     pub reason_kind: Option<String>,
+    /// The reason in JSON, as it is journaled.
+    pub reason_json: Option<String>,
     /// The action of its current or last command.
     pub command_action: Option<String>,
     /// The sequence of that command in the control stream; `None` until it has been seen there.
@@ -251,7 +253,7 @@ const RUN_COLUMNS: &str = "id, trigger_kind, actor, reason, started_at, not_afte
 const RUN_CONDITION: &str = "(?1 IS NULL OR result = ?1) AND (?2 IS NULL OR started_at >= ?2) \
                              AND (?3 IS NULL OR started_at < ?3) AND (?4 IS NULL OR EXISTS \
                              (SELECT 1 FROM run_hosts WHERE run_hosts.run = runs.id AND host = ?4))";
-const HOST_COLUMNS: &str = "host, application, lock_group, status, since, reason, reason_kind, command_action, \
+const HOST_COLUMNS: &str = "host, application, lock_group, status, since, reason, reason_kind, reason_json, command_action, \
                             command_sequence, started_at, ended_at";
 
 /// The columns of a [`FactRow`].
@@ -578,6 +580,7 @@ impl HostRow {
             since: row::time(row, "since")?,
             reason: row.try_get("reason")?,
             reason_kind: row.try_get("reason_kind")?,
+            reason_json: row.try_get("reason_json")?,
             command_action: row.try_get("command_action")?,
             command_sequence: row.try_get("command_sequence")?,
             started_at: row::optional_time(row, "started_at")?,

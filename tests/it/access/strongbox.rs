@@ -259,7 +259,7 @@ async fn only_the_leader_needs_the_key() {
     first.rest.await_scheduled(&["h01"]).await;
     eventually("the run to be blocked", async || {
         let (_, state) = first.rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
-        (state["next-upgrade-reason"] == "strongbox-sealed").then_some(())
+        (state["next-upgrade-why"]["kind"] == "strongbox-sealed").then_some(())
     })
     .await;
     second.start();
@@ -267,10 +267,10 @@ async fn only_the_leader_needs_the_key() {
     // A follower shows the leader's reason, and not a run that is due.
     eventually("the second to show what blocks the run", async || {
         let (_, state) = second.rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
-        let why = state["hosts"][0]["why"].as_str()?;
+        let why = state["hosts"][0]["also"][0]["text"].as_str()?;
         let explains =
             why.contains("the strongbox is sealed") && why.contains("the instance that leads needs it");
-        (state["next-upgrade-reason"] == "strongbox-sealed" && explains).then_some(())
+        (state["next-upgrade-why"]["kind"] == "strongbox-sealed" && explains).then_some(())
     })
     .await;
     for asked in [&first, &second] {

@@ -45,7 +45,7 @@ async fn lock_refusals_are_distinguished() {
     assert_eq!(reason, format!("denied a slot of group default: {full}"));
     let entry = &rest.state().await["current-upgrade-info"]["hosts"][0];
     assert_eq!(entry["status"], "waiting");
-    assert_eq!((&entry["reason"], &entry["reason-kind"]), (&reason.into(), &"slot-denied".into()));
+    assert_eq!((&entry["why"]["text"], &entry["why"]["kind"]), (&reason.into(), &"slot-denied".into()));
 
     let protocol = "no slot of group default: the lock server violated the FleetLock protocol: ";
     locks.set_mode(Mode::Accepted);

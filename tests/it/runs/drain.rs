@@ -242,8 +242,9 @@ async fn queued_reboots_drain_and_wait_for_the_kubelet() {
     eventually("a node that is waited for", async || {
         let printed = program.done(&["rq", "list", "-o", "json"]).await;
         let entries: Vec<Value> = serde_json::from_str(&printed).unwrap();
-        (entries[0]["why_kind"] == "node-under-way" && entries[0]["why"].as_str()?.contains("not ready"))
-            .then_some(())
+        (entries[0]["why"]["kind"] == "node-under-way"
+            && entries[0]["why"]["text"].as_str()?.contains("not ready"))
+        .then_some(())
     })
     .await;
     assert!(hall.is_cordoned("h01"));

@@ -197,7 +197,7 @@ async fn window_waits_for_approval() {
     let (status, answer) = site.rest().call(Method::PUT, "/v1/config/os-upgrade", &body.to_string()).await;
     assert_eq!(status, 204, "{answer}");
     eventually("the window to be kept back", async || {
-        (site.rest().state().await["next-upgrade-reason"] == "none-approved").then_some(())
+        (site.rest().state().await["next-upgrade-why"]["kind"] == "none-approved").then_some(())
     })
     .await;
     assert_eq!(site.rest().newest_run_or_none().await, None);

@@ -62,7 +62,7 @@ async fn await_why(program: &Orchestrator, kind: &str) -> String {
     eventually(&format!("an entry with {kind}"), async || {
         let entries = entries(program).await;
         let entry = entries.first()?;
-        (entry["why_kind"] == kind).then(|| entry["why"].as_str().unwrap().to_owned())
+        (entry["why"]["kind"] == kind).then(|| entry["why"]["text"].as_str().unwrap().to_owned())
     })
     .await
 }

@@ -183,7 +183,7 @@ async fn host_of_a_run_is_not_rebooted_meanwhile() {
     hosts[0].await_script("upgrade-begins").await;
     program.done(&["rq", "add", "h01"]).await;
     let entry = &entries(program).await[0];
-    assert_eq!((entry["status"].as_str(), entry["why_kind"].as_str()), (Some("queued"), Some("in-run")));
+    assert_eq!((entry["status"].as_str(), entry["why"]["kind"].as_str()), (Some("queued"), Some("in-run")));
     assert_eq!(reboots(&hosts[0]), 0);
     hosts[0].release("upgrade");
     assert_eq!(site.rest().await_end(&run).await.result(), Some("completed"));

@@ -64,7 +64,7 @@ async fn window_starts_one_run_despite_restart() {
     site.orchestrator.kill_and_start().await;
     rest.await_scheduled(&["h01"]).await;
     // Once its heartbeat has come.
-    let is_next = async || (rest.try_host("h01").await?["until"] == run["not-after"]).then_some(());
+    let is_next = async || (rest.try_host("h01").await?["why"]["until"] == run["not-after"]).then_some(());
     eventually("the next run to be awaited", is_next).await;
     assert_eq!(rest.runs().await.len(), 1);
 }
@@ -91,8 +91,7 @@ async fn run_missed_while_nobody_led_is_shown() {
     let missed = json!({
         "window-start": time(opens),
         "window-end": time(opens + lasts),
-        "reason": "no orchestrator led",
-        "reason-kind": "no-leader",
+        "why": { "kind": "no-leader", "text": "no orchestrator led" },
     });
     let mut event = events.read[0].clone();
     for name in ["id", "time", "kind"] {
@@ -120,7 +119,7 @@ async fn run_missed_while_nobody_led_is_shown() {
     assert_eq!((code, &lines[1..]), (Some(0), &[expected.as_str()][..]), "{shown}");
     let (_, printed, _) = site.orchestrator.ask(&["run", "list", "--missed", "-o", "json"], "").await;
     let printed: Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(printed["items"][0]["reason-kind"], "no-leader", "{printed}");
+    assert_eq!(printed["items"][0]["why"]["kind"], "no-leader", "{printed}");
     let (_, status, _) = site.orchestrator.ask(&["status", "--utc"], "").await;
     let line = format!("missed: the run of {}: no orchestrator led", time(opens));
     assert!(status.lines().any(|shown| shown == line), "{status}");
@@ -147,7 +146,7 @@ async fn absent_host_does_not_delay_scheduled_run() {
     assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always_open_window()], &[])).await.0, 204);
     eventually("hosts to be awaited", async || {
         let (_, state) = rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
-        (state["next-upgrade-reason"] == "hosts-awaited").then_some(())
+        (state["next-upgrade-why"]["kind"] == "hosts-awaited").then_some(())
     })
     .await;
     let id = eventually("a run", async || rest.newest_run_or_none().await).await;

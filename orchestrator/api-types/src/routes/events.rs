@@ -18,13 +18,12 @@ use strum::VariantNames as _;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 
-use crate::body::{Millis, Stamp};
+use crate::body::{Millis, Stamp, Why};
 use crate::query::Parameters;
 use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
-    ActionWord, AuditReasonText, BehalfWord, EventIdText, HostStatusWord, KindsText, MissedReasonWord,
-    NameText, NodeStepWord, ReasonKindWord, RebootStepWord, RunIdText, RunResultWord, StepWord, StopWord,
-    TriggerWord,
+    ActionWord, AuditReasonText, BehalfWord, EventIdText, HostStatusWord, KindsText, NameText, NodeStepWord,
+    RebootStepWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
 };
 use crate::word::{Behalf, Word};
 
@@ -268,11 +267,8 @@ pub enum SiteEvent {
         /// When the window closed, or will close.
         #[serde(rename = "window-end")]
         window_end: Stamp,
-        /// Why it did not start, for people.
-        reason: String,
-        #[serde(rename = "reason-kind")]
-        #[schema(value_type = MissedReasonWord)]
-        reason_kind: String,
+        /// Why it did not start.
+        why: Why,
         /// How many runs were missed before it of which no event tells; absent if none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unrecorded: Option<u64>,
@@ -297,12 +293,9 @@ pub enum SiteEvent {
         /// The group of its slot, with the step `slot-granted`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<String>,
-        /// Why it waits or did not succeed, for people.
+        /// Why it waits or did not succeed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-        #[serde(rename = "reason-kind", default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<ReasonKindWord>)]
-        reason_kind: Option<String>,
+        why: Option<Why>,
         /// The operator, if one caused it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
@@ -347,8 +340,8 @@ pub enum SiteEvent {
         #[schema(value_type = Option<RunIdText>)]
         run: Option<String>,
         host: String,
-        /// Why not, for people.
-        reason: String,
+        /// Why not.
+        why: Why,
     },
     /// The lock server has not released a host's slot; it is asked again.
     SlotNotReleased {
@@ -356,8 +349,8 @@ pub enum SiteEvent {
         #[schema(value_type = Option<RunIdText>)]
         run: Option<String>,
         host: String,
-        /// Why not, for people.
-        reason: String,
+        /// Why not.
+        why: Why,
     },
     /// The configuration was replaced or deleted.
     ConfigChanged {
@@ -399,7 +392,10 @@ pub enum SiteEvent {
         /// The boot that the host is to leave, with the step `reboot-began`.
         #[serde(rename = "boot-id", default, skip_serializing_if = "Option::is_none")]
         boot_id: Option<String>,
-        /// Why it waits, failed, was cancelled or given up.
+        /// Why it waits, or failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
+        /// Why it was cancelled or given up, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The operator, if one caused it.
@@ -415,7 +411,10 @@ pub enum SiteEvent {
         host: String,
         #[schema(value_type = NodeStepWord)]
         step: Word<NodeStepKind>,
-        /// Why it waits or is uncordoned, for people; with `uncordon-requested`, as the operator says.
+        /// Why it waits or is uncordoned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
+        /// Why it is to be uncordoned, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The operator, if one caused it.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Blocker, Fact, HostWithReason, LateAnswer, Progress, ReasonFields, Stamp};
+use crate::body::{Fact, HostWithReason, LateAnswer, Progress, Stamp, Why};
 use crate::lists::list;
 use crate::node::HostNode;
 use crate::query::{self, FactList, NameList, Parameters, True, Validate};
@@ -161,9 +161,12 @@ fn host() -> Value {
         "versions-time": "2026-11-20T12:00:00Z",
         "status": "preparing",
         "since": "2026-11-21T01:00:01Z",
-        "why": "its worker has not answered prepare yet",
-        "until": "2026-11-21T05:00:00Z",
-        "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T05:00:00Z"}],
+        "why": {
+            "kind": "reply-awaited",
+            "action": "prepare",
+            "text": "its worker has not answered prepare yet",
+            "until": "2026-11-21T05:00:00Z",
+        },
         "progress": {"percent": 40, "text": "downloading linux-image-amd64"},
     })
 }
@@ -238,8 +241,9 @@ pub struct LastResult<'a> {
     pub run: Cow<'a, str>,
     #[schema(value_type = HostStatusWord)]
     pub status: Word<HostStatus>,
-    #[serde(flatten)]
-    pub reason: ReasonFields,
+    /// Why it did not succeed; absent if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
     /// What its worker answered after its part in the run had ended; absent if it answered nothing.
     #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
     pub late_answer: Option<LateAnswer>,
@@ -359,17 +363,13 @@ pub struct Host<'a> {
     pub status: Option<Word<HostStatus>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Stamp>,
-    /// Why it is not moving.
-    pub why: Cow<'a, str>,
-    #[serde(flatten)]
-    pub reason: ReasonFields,
-    /// When this ends, at the latest.
+    /// Why it is not moving, what is decisive; absent if nothing keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<Stamp>,
-    /// What keeps it from progressing, the most important first.
-    #[serde(default)]
-    #[schema(required)]
-    pub blockers: Vec<Blocker>,
+    pub why: Option<Why>,
+    /// Why else it is not moving.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub also: Vec<Why>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
     /// The name of its Kubernetes node; absent if the cluster has shown none of late.

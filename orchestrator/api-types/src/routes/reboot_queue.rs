@@ -13,13 +13,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Fact, Progress, Stamp};
+use crate::body::{Fact, Progress, Stamp, Why};
 use crate::lists::list;
 use crate::query::{self, FactList, ListMode, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
-use crate::text::{
-    AuditReasonText, EntryBlockerWord, EntryIndexText, EntryStatusWord, FactKeyText, NameText,
-};
+use crate::text::{AuditReasonText, EntryIndexText, EntryStatusWord, FactKeyText, NameText};
 use crate::word::Word;
 
 /// A JSON list in the order of the indices, or a page of it with `limit` or `after`.
@@ -195,8 +193,11 @@ fn entry() -> Value {
         "cancel_requested": false,
         "required": false,
         "boot_id": "5e1f6c1e-0b36-4a4e-9a3f-0f5d3c1b7f53",
-        "why": "its worker has not answered reboot since 2026-11-21T01:00:05Z",
-        "why_kind": "reply-awaited",
+        "why": {
+            "kind": "reply-awaited",
+            "text": "its worker has not answered reboot since 2026-11-21T01:00:05Z",
+            "since": "2026-11-21T01:00:05Z",
+        },
     })
 }
 
@@ -379,11 +380,7 @@ pub struct Entry<'a> {
     pub boot_id: Option<Cow<'a, str>>,
     /// Why it is not progressing; absent if nothing keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// The word for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<EntryBlockerWord>)]
-    pub why_kind: Option<Cow<'a, str>>,
+    pub why: Option<Why>,
     /// Whether this keeps every entry from starting; absent if it does not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]

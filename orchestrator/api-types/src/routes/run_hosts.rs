@@ -35,8 +35,11 @@ pub const READ: Route = Route::new(
             "group": "default",
             "status": "timed-out",
             "since": "2026-11-21T01:30:04Z",
-            "reason": "the host did not come back within 30m after its reboot",
-            "reason-kind": "boot-timeout",
+            "why": {
+                "kind": "boot-timeout",
+                "after": "30m",
+                "text": "the host did not come back within 30m after its reboot",
+            },
             "start-time": "2026-11-21T01:00:03Z",
             "end-time": "2026-11-21T01:30:04Z",
             "command": {"action": "reboot", "sequence": 9},

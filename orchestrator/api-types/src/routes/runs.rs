@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Counts, HostWithReason, Stamp, TwoSided};
+use crate::body::{Counts, HostWithReason, Stamp, TwoSided, Why};
 use crate::headers::{self, Preferences};
 use crate::lists::list;
 use crate::query::{self, FactList, Parameters, True, Validate};
@@ -21,8 +21,8 @@ use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER
 use crate::routes::config::{Rollout, rollout};
 use crate::routes::events::{self, Event};
 use crate::text::{
-    ActionWord, AuditReasonText, FactKeyText, HostStatusWord, MissedReasonWord, NameText, PastRunResultWord,
-    PhaseWord, ReasonKindWord, RunIdText, RunResultWord, TimeoutText,
+    ActionWord, AuditReasonText, FactKeyText, HostStatusWord, NameText, PastRunResultWord, PhaseWord,
+    RunIdText, RunResultWord, TimeoutText,
 };
 use crate::word::Word;
 
@@ -154,8 +154,7 @@ fn missed_run() -> Value {
         "latest-start": "2026-11-21T04:00:00Z",
         "window-end": "2026-11-21T05:00:00Z",
         "recorded-at": "2026-11-21T09:12:31Z",
-        "reason": "no orchestrator led",
-        "reason-kind": "no-leader",
+        "why": {"kind": "no-leader", "text": "no orchestrator led"},
     })
 }
 
@@ -275,9 +274,7 @@ pub struct MissedRun {
     /// When a leader recorded it.
     pub recorded_at: Stamp,
     /// Why it did not start.
-    pub reason: String,
-    #[schema(value_type = MissedReasonWord)]
-    pub reason_kind: Cow<'static, str>,
+    pub why: Why,
     /// How many runs were missed before it that are not listed one by one; absent if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<u64>,
@@ -337,11 +334,9 @@ pub struct HostOfRunInFull<'a> {
     #[schema(value_type = HostStatusWord)]
     pub status: Word<HostStatus>,
     pub since: Stamp,
+    /// Why it waits or did not succeed; absent if nothing of that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ReasonKindWord>)]
-    pub reason_kind: Option<Cow<'a, str>>,
+    pub why: Option<Why>,
     /// When its slot was granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Stamp>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::body::{Fact, Stamp};
+use crate::body::{Fact, Stamp, Why};
 use crate::lists::list;
 use crate::query::paged;
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
@@ -209,7 +209,7 @@ pub struct SlotHolder<'a> {
     pub reason: String,
     /// Why the lock server has not released the slot so far; absent if it has not been asked to, or has not refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<String>,
+    pub why: Option<Why>,
     /// Whether the slot has been held for longer than `[fleet-lock] stuck-after`.
     pub stuck: bool,
     /// Whether its host keeps it though nothing is under way there, because it failed or was given up; absent if it does not.

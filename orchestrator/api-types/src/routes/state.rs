@@ -2,29 +2,26 @@
 //!
 //! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
 //! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
-//! `next-upgrade-at`, `next-upgrade-reason`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
-//! `counts` of a run, `since`, `reason` and `reason-kind` of a host in it, `reboot-queue`, and `hosts`, which explains why each host is not moving.
+//! `next-upgrade-at`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
+//! `counts` of a run, `since` and `why` of a host in it, `reboot-queue`, and `hosts`, which explains why each host is not moving.
 
 use std::borrow::Cow;
 
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{ClockDoubt, Config, HostStatus, RunResult, StopCause as Cause, WindowUse};
+use os_upgrade_kernel::{Config, HostStatus, RunResult, StopCause as Cause, WindowUse};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
-use strum::VariantNames as _;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp, TwoSided};
+use crate::body::{Counts, HostOfRun, Progress, Stamp, TwoSided, Why};
 use crate::node::HostNode;
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{ConfigFields, Warning, sample_with};
 use crate::routes::runs::StopCause;
-use crate::text::{
-    DurationText, HostStatusWord, NextReasonWord, QueueBlockerWord, RunResultWord, SiteStatusWord,
-};
-use crate::word::Word;
+use crate::text::{DurationText, HostStatusWord, RunResultWord, SiteStatusWord};
+use crate::word::{WhyKind, Word};
 
 /// The whole state, or the requested fields.
 pub const READ: Route = Route::new(
@@ -70,15 +67,19 @@ fn example() -> Value {
         "hosts": [
             {
                 "hostname": "h01",
-                "why": "no run is active; the next starts automatically at 2023-03-24T01:00:00Z",
-                "until": "2023-03-24T01:00:00Z",
-                "blockers": [{"kind": "no-run", "until": "2023-03-24T01:00:00Z"}],
+                "why": {
+                    "kind": "no-run",
+                    "text": "no run is active; the next starts automatically at 2023-03-24T01:00:00Z",
+                    "until": "2023-03-24T01:00:00Z",
+                },
             },
             {
                 "hostname": "h02",
-                "why": "no run is active; the next starts automatically at 2023-03-24T01:00:00Z",
-                "until": "2023-03-24T01:00:00Z",
-                "blockers": [{"kind": "no-run", "until": "2023-03-24T01:00:00Z"}],
+                "why": {
+                    "kind": "no-run",
+                    "text": "no run is active; the next starts automatically at 2023-03-24T01:00:00Z",
+                    "until": "2023-03-24T01:00:00Z",
+                },
             },
         ],
     }))
@@ -127,11 +128,7 @@ pub struct State<'a> {
     pub next_upgrade_at: Option<Stamp>,
     /// Why no run starts automatically, or what prevents it in a window that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<NextReasonWord>)]
-    pub next_upgrade_reason: Option<Cow<'static, str>>,
-    /// That no run starts automatically and why, as a sentence; absent without `next-upgrade-reason`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_upgrade_why: Option<String>,
+    pub next_upgrade_why: Option<Why>,
     /// Why the window that is open now starts no run; absent if none is open, or the one that is open still can.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<WindowUsedBy>)]
@@ -167,7 +164,7 @@ pub struct State<'a> {
 impl State<'_> {
     /// Whether no run starts automatically because the time is in doubt.
     pub fn is_clock_in_doubt(&self) -> bool {
-        self.next_upgrade_reason.as_deref().is_some_and(|reason| ClockDoubt::VARIANTS.contains(&reason))
+        self.next_upgrade_why.as_ref().and_then(Why::kind).is_some_and(WhyKind::is_of_clock)
     }
 }
 
@@ -192,11 +189,7 @@ pub struct QueueInBrief {
     pub counts: Counts,
     /// Why no entry can start; absent if one can, or none is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// The word for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<QueueBlockerWord>)]
-    pub why_kind: Option<Cow<'static, str>>,
+    pub why: Option<Why>,
 }
 
 /// What a window that starts no further run has had.
@@ -225,14 +218,13 @@ pub struct HostState<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HostStatusWord>)]
     pub status: Option<Word<HostStatus>>,
-    pub why: String,
-    /// When this ends, at the latest.
+    /// Why it is not moving, what is decisive; absent if nothing keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<Stamp>,
-    /// What keeps it from progressing, the most important first.
-    #[serde(default)]
-    #[schema(required)]
-    pub blockers: Vec<Blocker>,
+    pub why: Option<Why>,
+    /// Why else it is not moving.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub also: Vec<Why>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
     /// Its Kubernetes node; absent if it has none, or if that is neither cordoned nor being uncordoned.

@@ -1,12 +1,9 @@
 //! What a fact is to operators: each fact answers here, in one match, for the stream of events and for runs.
 
-use std::borrow::Cow;
-
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Millis, Stamp};
 use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
 use os_upgrade_api_types::word::{Behalf, Word};
-use os_upgrade_console::{describe, entry_reason};
 use os_upgrade_kernel::fact::{
     ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact,
     SecretFact, SlotFact,
@@ -15,11 +12,14 @@ use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
 use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
 use os_upgrade_kernel::{
-    Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, NodeStep, Owner, Reason, StopCause, Trigger,
+    Difference, Enlisted, EntryBlocker, Fact, HostEvent, HostStatus, MissedRun, NodeStep, Owner, StopCause,
+    Trigger, Why,
 };
-use os_upgrade_protocol::{Action, HostName, RunId, time};
+use os_upgrade_protocol::{Action, HostName, RunId};
 use os_upgrade_store::FactRow;
 use serde::de::Error as _;
+
+use super::why::why as said;
 
 /// The most changed fields of a configuration that an event names.
 const PATHS_MAX: usize = 16;
@@ -83,16 +83,12 @@ fn of_slot(fact: SlotFact, run_of_slot: Option<String>) -> Option<SiteEvent> {
             actor: None,
             reason: Some(why.as_str().to_owned()),
         },
-        SlotFact::Refused { host, refusal } => SiteEvent::SlotNotGranted {
-            run: run_of_slot,
-            host: host.to_string(),
-            reason: describe(&refusal).to_string(),
-        },
-        SlotFact::ReleaseRefused { host, refusal } => SiteEvent::SlotNotReleased {
-            run: run_of_slot,
-            host: host.to_string(),
-            reason: describe(&refusal).to_string(),
-        },
+        SlotFact::Refused { host, refusal } => {
+            SiteEvent::SlotNotGranted { run: run_of_slot, host: host.to_string(), why: said(refusal) }
+        }
+        SlotFact::ReleaseRefused { host, refusal } => {
+            SiteEvent::SlotNotReleased { run: run_of_slot, host: host.to_string(), why: said(refusal) }
+        }
         SlotFact::Requested { .. }
         | SlotFact::ReleaseDue { .. }
         | SlotFact::InDoubt { .. }
@@ -217,8 +213,7 @@ fn missed(missed: &MissedRun) -> SiteEvent {
     SiteEvent::RunMissed {
         window_start: Stamp(missed.start),
         window_end: Stamp(missed.end),
-        reason: describe(&missed.reason).to_string(),
-        reason_kind: missed.reason.kind().to_owned(),
+        why: said(missed.reason.clone()),
         unrecorded: Some(missed.unrecorded).filter(|count| *count > 0),
     }
 }
@@ -231,16 +226,40 @@ fn node(run_of_slot: Option<String>, host: &HostName, step: &NodeStep) -> Option
     }
     let (host, kind) = (host.to_string(), NodeStepKind::from(step).into());
     let actor = step.actor().map(ToOwned::to_owned);
-    Some(SiteEvent::Node { run, host, step: kind, reason: reason_of(step), actor })
+    let (why, reason) = match step {
+        NodeStep::Waiting { waits } => (Some(said(waits.clone())), None),
+        NodeStep::UncordonDue { reason, .. } => (reason.clone().map(said), None),
+        NodeStep::UncordonRequested { reason, .. } => (None, Some(reason.clone())),
+        NodeStep::Cordoned { .. }
+        | NodeStep::EvictionBegan
+        | NodeStep::RecheckBegan
+        | NodeStep::Drained { .. }
+        | NodeStep::Uncordoned => (None, None),
+    };
+    Some(SiteEvent::Node { run, host, step: kind, why, reason, actor })
 }
 
 fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> SiteEvent {
-    let why = entry_reason(event).map(Cow::into_owned);
-    let reason = if let EntryEvent::BackedOff { until, .. } = event {
-        let why = why.map(|why| format!("{why}; ")).unwrap_or_default();
-        Some(format!("{why}it is tried again from {} on", time::format(*until)))
-    } else {
-        why
+    let (why, reason) = match event {
+        EntryEvent::Waiting { reason }
+        | EntryEvent::Failed { reason }
+        | EntryEvent::AttemptUnknown { reason } => (Some(said(reason.clone())), None),
+        EntryEvent::BackedOff { until, reason } => {
+            let by = EntryBlocker::BackedOff { until: *until, reason: reason.clone() };
+            (Some(said(by)), None)
+        }
+        EntryEvent::Cancelled { reason, .. } => (None, reason.clone()),
+        EntryEvent::GivenUp { reason, .. } => (None, Some(reason.clone())),
+        EntryEvent::Started { .. }
+        | EntryEvent::RebootBegan { .. }
+        | EntryEvent::AttemptDue { .. }
+        | EntryEvent::AttemptBegan
+        | EntryEvent::AttemptSucceeded
+        | EntryEvent::CommandSent { .. }
+        | EntryEvent::NotRebooted
+        | EntryEvent::Removed
+        | EntryEvent::Booted { .. }
+        | EntryEvent::Rebooted => (None, None),
     };
     let boot_id = if let EntryEvent::RebootBegan { boot_id }
     | EntryEvent::AttemptDue { boot_id: Some(boot_id), .. } = event
@@ -250,12 +269,12 @@ fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> SiteEvent {
         None
     };
     let (index, host, step) = (index.to_string(), host.to_string(), EntryStep::from(event).into());
-    SiteEvent::Reboot { index, host, step, boot_id, reason, actor: event.actor().map(ToOwned::to_owned) }
+    SiteEvent::Reboot { index, host, step, boot_id, why, reason, actor: event.actor().map(ToOwned::to_owned) }
 }
 
 fn step(run: &RunId, host: &HostName, event: &HostEvent) -> SiteEvent {
     let (mut sent, mut slot) = (None, None);
-    let (status, why): (HostStatus, Option<&Reason>) = match event {
+    let (status, why): (HostStatus, Option<Why>) = match event {
         HostEvent::CommandSent { action, attempt, .. } => {
             sent = Some((Word::from(*action), *attempt));
             (status_of(*action), None)
@@ -265,15 +284,18 @@ fn step(run: &RunId, host: &HostName, event: &HostEvent) -> SiteEvent {
             (if *drain { HostStatus::Draining } else { HostStatus::Upgrading }, None)
         }
         HostEvent::Drained => (HostStatus::Upgrading, None),
-        HostEvent::BackedOff { reason, .. } => (HostStatus::Prepared, Some(reason)),
+        HostEvent::BackedOff { until, reason } => {
+            let why = Why { until: Some(*until), ..reason.clone().into() };
+            (HostStatus::Prepared, Some(why))
+        }
         HostEvent::Recovering => (HostStatus::Recovering, None),
         HostEvent::Prepared | HostEvent::TurnLost => (HostStatus::Prepared, None),
-        HostEvent::Waiting { reason } => (HostStatus::Waiting, Some(reason)),
+        HostEvent::Waiting { reason } => (HostStatus::Waiting, Some(reason.clone().into())),
         HostEvent::RebootRequired => (HostStatus::Rebooting, None),
         HostEvent::Upgraded => (HostStatus::Upgraded, None),
-        HostEvent::Failed { reason } => (HostStatus::Failed, Some(reason)),
-        HostEvent::TimedOut { reason } => (HostStatus::TimedOut, Some(reason)),
-        HostEvent::Cancelled { reason } => (HostStatus::Cancelled, Some(reason)),
+        HostEvent::Failed { reason } => (HostStatus::Failed, Some(reason.clone().into())),
+        HostEvent::TimedOut { reason } => (HostStatus::TimedOut, Some(reason.clone().into())),
+        HostEvent::Cancelled { reason } => (HostStatus::Cancelled, Some(reason.clone().into())),
     };
     let (action, attempt) = sent.unzip();
     SiteEvent::Host {
@@ -284,23 +306,8 @@ fn step(run: &RunId, host: &HostName, event: &HostEvent) -> SiteEvent {
         action,
         attempt,
         group: slot,
-        reason: why.map(|why| describe(why).to_string()),
-        reason_kind: why.map(|why| why.kind().to_owned()),
+        why: why.map(said),
         actor: event.actor().map(ToOwned::to_owned),
-    }
-}
-
-/// Why a node waits, is uncordoned, or was, for people.
-fn reason_of(step: &NodeStep) -> Option<String> {
-    match step {
-        NodeStep::Waiting { waits } => Some(describe(waits).to_string()),
-        NodeStep::UncordonDue { reason, .. } => reason.as_ref().map(|reason| describe(reason).to_string()),
-        NodeStep::UncordonRequested { reason, .. } => Some(reason.clone()),
-        NodeStep::Cordoned { .. }
-        | NodeStep::EvictionBegan
-        | NodeStep::RecheckBegan
-        | NodeStep::Drained { .. }
-        | NodeStep::Uncordoned => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::node::{HostNode, NodeWaits, WaitingPod};
 use os_upgrade_console::describe;
+use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
 use os_upgrade_kernel::{NodeWait, Pod, State};
 use os_upgrade_protocol::HostName;
 
@@ -12,7 +13,7 @@ use os_upgrade_protocol::HostName;
 pub(crate) fn node<'a>(state: &'a State, host: &HostName) -> Option<HostNode<'a>> {
     let node = state.nodes.get(host)?;
     Some(HostNode {
-        stage: node.stage.as_str().into(),
+        stage: NodeStageKind::from(&node.stage).into(),
         since: Stamp(node.since),
         kept: state.stays_cordoned(host),
         waits: node.waits.as_ref().map(waits),
@@ -29,7 +30,7 @@ fn waits(waits: &NodeWait) -> NodeWaits<'_> {
         | NodeWait::Refused { .. } => None,
     };
     NodeWaits {
-        kind: waits.kind().into(),
+        kind: NodeWaitKind::from(waits).into(),
         text: describe(waits).to_string(),
         kubelet_silent: pods.is_some_and(|pods| pods.kubelet_silent),
         count: pods.map(|pods| pods.count),

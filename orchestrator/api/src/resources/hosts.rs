@@ -12,15 +12,14 @@ use axum::extract;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Page, Progress, Stamp};
+use os_upgrade_api_types::body::{Count, Entry as ListEntry, Page, Progress, Stamp};
 use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_api_types::word::{Enrolment, Word};
-use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
-use os_upgrade_kernel::{Approval, Enrolled, Forecast, State, Withdrawal, explain};
+use os_upgrade_kernel::{Approval, Enrolled, Explainer, Forecast, State, Withdrawal};
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
@@ -61,7 +60,8 @@ async fn list(
         let now = Utc::now();
         let forecast = &published.forecast(now);
         let reboots = &first_reboots(&published);
-        let whole = |name| Entry { published: &published, forecast, reboots, name, now };
+        let explainer = &Explainer::new(&published.state, &published.view, now);
+        let whole = |name| Entry { published: &published, explainer, forecast, reboots, name };
         let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
@@ -147,7 +147,8 @@ async fn read(
             let now = Utc::now();
             let forecast = &published.forecast(now);
             let reboots = &first_reboots(&published);
-            reply::json(&Entry { published: &published, forecast, reboots, name: &name, now })
+            let explainer = &Explainer::new(&published.state, &published.view, now);
+            reply::json(&Entry { published: &published, explainer, forecast, reboots, name: &name })
         }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
     }
@@ -156,10 +157,10 @@ async fn read(
 /// One entry of the list, assembled when it is serialized.
 struct Entry<'a> {
     published: &'a PublishedState,
+    explainer: &'a Explainer<'a>,
     forecast: &'a Forecast,
     reboots: &'a FirstReboots<'a>,
     name: &'a HostName,
-    now: DateTime<Utc>,
 }
 
 /// The first entry of the reboot queue of each host that has one.
@@ -175,8 +176,9 @@ fn first_reboots(published: &PublishedState) -> FirstReboots<'_> {
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { published, forecast, reboots, name, now } = *self;
-        let explanation = explain(&published.state, &published.view, forecast, name, now);
+        let Self { published, explainer, forecast, reboots, name } = *self;
+        let explanation = explainer.explain(forecast, name);
+        let (why, also) = bodies::whys(explanation.whys);
         let seen = published.view.hosts.get(name);
         let silence = seen.and_then(|seen| seen.silence);
         let node = published.view.nodes.as_ref().and_then(|nodes| nodes.get(name));
@@ -210,10 +212,8 @@ impl Serialize for Entry<'_> {
             versions_time: reported.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
             status: explanation.status.map(Word::from),
             since: explanation.since.map(Stamp),
-            why: describe(&explanation).to_string().into(),
-            reason: bodies::reason(explanation.reason.as_ref()),
-            until: explanation.until().map(Stamp),
-            blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
+            why,
+            also,
             progress: progress(published, name),
             kubernetes_node: node.map(|node| node.name.as_str().into()),
             node: bodies::node(&published.state, name),
@@ -246,9 +246,9 @@ fn slot<'a>(state: &'a State, host: &HostName) -> Option<HostSlot<'a>> {
 fn last_result<'a>(state: &'a State, host: &HostName) -> Option<LastResult<'a>> {
     let run = state.last_run.as_ref()?;
     let host = run.host(host)?;
-    let reason = bodies::reason(host.reason.as_ref());
+    let why = host.reason.clone().map(bodies::why);
     let late_answer = bodies::late_answer(host);
-    Some(LastResult { run: run.id.as_str().into(), status: host.status.into(), reason, late_answer })
+    Some(LastResult { run: run.id.as_str().into(), status: host.status.into(), why, late_answer })
 }
 
 /// Who decided whether a host takes part, and when.

@@ -303,7 +303,7 @@ const MEASURES: [(&str, &str, Measure); 6] = [
         Some(group.holders.iter().filter(|holder| holder.stuck).count())
     }),
     ("refused_releases", "Slots that the lock server has not released although it was asked to", |group| {
-        Some(group.holders.iter().filter(|holder| holder.refusal.is_some()).count())
+        Some(group.holders.iter().filter(|holder| holder.why.is_some()).count())
     }),
     ("waiters", "Hosts of runs that wait for a slot, and clients that were recently refused one", |group| {
         Some(group.waiters.len())

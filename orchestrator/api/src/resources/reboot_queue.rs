@@ -16,7 +16,6 @@ use os_upgrade_api_types::routes::reboot_queue::{
     WhyAsked,
 };
 use os_upgrade_api_types::routes::state::QueueInBrief;
-use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus, QueueBlocker};
 use os_upgrade_kernel::{
     EntryBlocker, RebootOperation, Request, WITHHELD, explain_entry, needs_operator, next_reboot,
@@ -27,6 +26,7 @@ use os_upgrade_store::{Audit, FactRow};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::bodies;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, Name, OptionalBody, Params, SeesOutput, checked_reason};
@@ -98,9 +98,8 @@ impl Serialize for InQueue<'_> {
             cancel_requested: entry.cancel_requested,
             required: entry.required,
             boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()).map(Cow::from),
-            why: blocker.as_ref().map(|by| describe(by).to_string()),
-            why_kind: blocker.as_ref().map(|blocker| blocker.kind().into()),
             of_queue: blocker.as_ref().is_some_and(is_of_queue),
+            why: blocker.map(bodies::why),
             needs_operator: needs_operator(&published.state, &published.view, (*index, entry), *now),
             output: output(entry).filter(|_| *sees_output).map(Cow::from),
             progress: progress(published, &entry.host).filter(|_| entry.status.is_under_way()),
@@ -322,7 +321,6 @@ pub(crate) fn in_brief(published: &PublishedState, now: DateTime<Utc>) -> Option
     Some(QueueInBrief {
         enabled: !queue.disabled,
         counts: Counts(counts.map(|(status, count)| (status.to_owned(), count as u64)).collect()),
-        why: blocker.as_ref().map(|by| describe(by).to_string()),
-        why_kind: blocker.as_ref().map(|blocker| blocker.kind().into()),
+        why: blocker.map(bodies::why),
     })
 }

@@ -10,7 +10,7 @@ use os_upgrade_api_types::body::{LateAnswer, Stamp};
 use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport, READ};
 use os_upgrade_kernel::fact::{ControlFact, RunFact};
-use os_upgrade_kernel::{Fact, HostEvent, HostStatus, LateResult};
+use os_upgrade_kernel::{Explainer, Fact, HostEvent, HostStatus, LateResult};
 use os_upgrade_protocol::{HostName, RunId, Versions};
 use os_upgrade_site::host_reports::Stored;
 use os_upgrade_store::HostDetail;
@@ -44,7 +44,9 @@ async fn read(
     let (before, after) = versions(&detail, &kept);
     let (versions_before, versions_after) = (before.map(Cow::Owned), after.map(Cow::Owned));
     let now = Utc::now();
-    let host = runs::host_now(run.as_str(), &detail.host, &api.site.published_for_display(now), now);
+    let published = api.site.published_for_display(now);
+    let explainer = Explainer::new(&published.state, &published.view, now);
+    let host = runs::host(run.as_str(), &detail.host, &published, &explainer);
     reply::json(&HostReport {
         host,
         phases,

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, ReasonFields, Stamp, TwoSided};
+use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, Stamp, TwoSided, Why};
 use os_upgrade_api_types::query::{FactList, ListMode, PAGE_DEFAULT};
 use os_upgrade_api_types::routes::events::EventId;
 use os_upgrade_api_types::routes::runs::{
@@ -20,8 +20,7 @@ use os_upgrade_api_types::routes::runs::{
     RunInFull,
 };
 use os_upgrade_api_types::word::Word;
-use os_upgrade_console::describe;
-use os_upgrade_kernel::{self as kernel, FactCursor, HostStatus, reason_in_run};
+use os_upgrade_kernel::{self as kernel, Explainer, FactCursor, Reason};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunRow};
@@ -102,8 +101,7 @@ fn missed(fact: &FactRow) -> Result<MissedRun, Problem> {
         latest_start: Stamp(latest),
         window_end: Stamp(end),
         recorded_at: Stamp(fact.at),
-        reason: describe(&reason).to_string(),
-        reason_kind: reason.kind().into(),
+        why: bodies::why(reason),
         unrecorded: (unrecorded > 0).then_some(unrecorded),
     })
 }
@@ -132,40 +130,29 @@ fn in_full<'a>(
     published: &PublishedState,
     now: DateTime<Utc>,
 ) -> serde_json::Result<RunInFull<'a>> {
+    let explainer = Explainer::new(&published.state, &published.view, now);
     let events = detail.facts.items.iter().filter_map(|row| bodies::event(epoch, row).transpose());
     let events = events.map(|event| event.map(TwoSided::Sent));
     Ok(RunInFull {
         run: brief(&detail.run),
-        hosts: detail.hosts.iter().map(|row| host_now(&detail.run.id, row, published, now)).collect(),
+        hosts: detail.hosts.iter().map(|row| host(&detail.run.id, row, published, &explainer)).collect(),
         events: events.collect::<Result<_, _>>()?,
         events_next: detail.facts.next.map(|next| next.to_string()),
     })
 }
 
-/// A host of a run, with what it waits for at `now`.
-pub(crate) fn host_now<'a>(
+/// A host of a run as the API shows it, with what it waits for if the run is active.
+pub(crate) fn host<'a>(
     run: &str,
-    row: &'a HostRow,
+    host: &'a HostRow,
     published: &PublishedState,
-    now: DateTime<Utc>,
+    explainer: &Explainer<'_>,
 ) -> HostOfRunInFull<'a> {
-    let waits_for = || {
-        let active = published.state.run.as_ref().filter(|active| active.id.as_str() == run)?;
-        let name = HostName::new(&row.host).ok()?;
-        reason_in_run(&published.state, &published.view, active, &name, now)
+    let active = published.state.run.as_ref().filter(|active| active.id.as_str() == run);
+    let why = match (active, HostName::new(&host.host)) {
+        (Some(active), Ok(name)) => explainer.in_run(active, &name).map(bodies::why),
+        (None, _) | (_, Err(_)) => recorded(host),
     };
-    let shown = host(row);
-    match waits_for().filter(|_| row.status == HostStatus::Waiting.as_str()) {
-        Some(reason) => {
-            let ReasonFields { reason, reason_kind } = bodies::reason(Some(&reason));
-            HostOfRunInFull { reason, reason_kind, ..shown }
-        }
-        None => shown,
-    }
-}
-
-/// A host of a run as the API shows it.
-fn host<'a>(host: &'a HostRow) -> HostOfRunInFull<'a> {
     let command = |action: &'a str| Command { action: action.into(), sequence: host.command_sequence };
     HostOfRunInFull {
         hostname: host.host.as_str().into(),
@@ -173,12 +160,18 @@ fn host<'a>(host: &'a HostRow) -> HostOfRunInFull<'a> {
         group: host.group.as_str().into(),
         status: Word::read(&host.status),
         since: Stamp(host.since),
-        reason: host.reason.as_deref().map(Cow::from),
-        reason_kind: host.reason_kind.as_deref().map(Cow::from),
+        why,
         start_time: host.started_at.map(Stamp),
         end_time: host.ended_at.map(Stamp),
         command: host.command_action.as_deref().map(command),
     }
+}
+
+/// Why a host did not succeed. What a newer version has recorded is shown by its sentence.
+fn recorded(host: &HostRow) -> Option<Why> {
+    let known = host.reason_json.as_deref().and_then(|json| serde_json::from_str::<Reason>(json).ok());
+    let newer = || Some(Why::of_newer(host.reason_kind.as_deref()?, host.reason.clone()?));
+    known.map(bodies::why).or_else(newer)
 }
 
 /// A fact as the API shows it.

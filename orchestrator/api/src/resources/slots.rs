@@ -23,6 +23,7 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use os_upgrade_store::Audit;
 
+use crate::bodies;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, Names, Params, checked_reason};
@@ -153,7 +154,7 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
             since: Stamp(*since),
         }),
         reason: reasons.into_iter().flatten().collect::<Vec<_>>().join("; "),
-        refusal: None,
+        why: None,
         stuck: site.settings.is_stuck(*since, now),
         kept: HostName::new(id).is_ok_and(|host| site.keeps_slot(&host)),
     }
@@ -162,13 +163,16 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
 fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> SlotHolder<'a> {
     let since = slot.held_since.unwrap_or(slot.since);
     let (behalf, run, entry) = owner(&slot.owner);
-    let reason = match slot.state {
-        SlotState::Requested => format!("being requested {}", purpose(&slot.owner)),
-        SlotState::Held => of_owner(site, host.as_str(), &slot.owner),
+    let refused = || slot.refusal.as_ref().map(|refusal| format!("; {}", describe(refusal)));
+    let (reason, not_released) = match slot.state {
+        SlotState::Requested => {
+            (format!("being requested {}{}", purpose(&slot.owner), refused().unwrap_or_default()), None)
+        }
+        SlotState::Held => (of_owner(site, host.as_str(), &slot.owner), None),
         SlotState::Releasing { why } => {
-            let refusal = slot.refusal.as_ref().map(|refusal| format!("; {}", describe(refusal)));
-            let again = slot.unlock_again_at().map(|at| format!("; once more at {}", time::format(at)));
-            format!("being released: {}{}", why.as_str(), refusal.or(again).unwrap_or_default())
+            let again = || slot.unlock_again_at().map(|at| format!("; once more at {}", time::format(at)));
+            let so_far = refused().or_else(again).unwrap_or_default();
+            (format!("being released: {}{so_far}", why.as_str()), slot.refusal.clone())
         }
     };
     SlotHolder {
@@ -179,7 +183,7 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
         entry,
         hold: None,
         reason,
-        refusal: slot.refusal.as_ref().map(|refusal| describe(refusal).to_string()),
+        why: not_released.map(bodies::why),
         stuck: site.settings.is_stuck(since, now),
         kept: site.keeps_slot(host),
     }
@@ -195,25 +199,20 @@ fn owner(owner: &Owner) -> (Behalf, Option<&RunId>, Option<EntryIndex>) {
 
 /// The status of a host in the run that took its slot, or that of the entry.
 fn of_owner(site: &Site, id: &str, owner: &Owner) -> String {
-    let host = HostName::new(id).ok();
-    let requested = || {
-        let slot = site.slots.get(host.as_ref()?).filter(|slot| slot.state == SlotState::Requested);
-        slot.map(Slot::not_granted)
-    };
     let Some(run) = owner.run() else {
         let entry = site.reboot_queue.of_owner(owner).map(|(_, entry)| entry);
         let status = entry.map_or("taken", |entry| entry.status.as_str());
-        let why = requested().or_else(|| entry.and_then(|entry| entry.reason.clone()));
-        let why = why.map(|reason| format!(" ({})", describe(&reason))).unwrap_or_default();
+        let why = entry.and_then(|entry| entry.reason.as_ref());
+        let why = why.map(|reason| format!(" ({})", describe(reason))).unwrap_or_default();
         return format!("{status} {}{why}", purpose(owner));
     };
     let runs = site.run.iter().chain(&site.last_run);
-    let in_run =
-        host.as_ref().and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(host)));
+    let host = HostName::new(id).ok();
+    let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
     match in_run {
         Some(in_run) => {
-            let why = requested().or_else(|| in_run.reason.clone());
-            let why = why.map(|reason| format!(" ({})", describe(&reason))).unwrap_or_default();
+            let why =
+                in_run.reason.as_ref().map(|reason| format!(" ({})", describe(reason))).unwrap_or_default();
             let late = in_run.late_answer.map(|late| format!("; {}", describe(&late)));
             format!("{} in run {run}{why}{}", in_run.status, late.unwrap_or_default())
         }

@@ -9,18 +9,16 @@ use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Blocker, Counts, HostOfRun, Stamp, TwoSided};
+use os_upgrade_api_types::body::{Counts, HostOfRun, Stamp, TwoSided, Why};
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
     CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
 };
 use os_upgrade_api_types::word::Word;
 use os_upgrade_calendar::Duration;
-use os_upgrade_console::{describe, sentence};
+use os_upgrade_console::sentence;
 use os_upgrade_kernel::config::WorkerApplication;
-use os_upgrade_kernel::{
-    Forecast, HostStatus, Run, RunHost, SeenHost, denied, explain, lasting_warnings, reason_in_run,
-};
+use os_upgrade_kernel::{Explainer, Forecast, HostStatus, Run, RunHost, SeenHost, denied, lasting_warnings};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
@@ -107,14 +105,8 @@ pub(crate) fn write(
     keep: &Keep,
     now: DateTime<Utc>,
 ) -> serde_json::Result<Vec<u8>> {
-    let needs_forecast = [
-        "next-upgrade-in",
-        "next-upgrade-at",
-        "next-upgrade-reason",
-        "next-upgrade-why",
-        "window-used-by",
-        "hosts",
-    ];
+    let needs_forecast =
+        ["next-upgrade-in", "next-upgrade-at", "next-upgrade-why", "window-used-by", "hosts"];
     let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| published.forecast(now));
     let mut bytes = Vec::with_capacity(1_024 + longest_list(published, keep) * BYTES_PER_HOST);
     fields::write(&mut bytes, &state(published, forecast.as_ref(), now, keep), keep)?;
@@ -139,14 +131,16 @@ fn state<'a>(
     let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
     let queue = keep.has("reboot-queue").then(|| reboot_queue::in_brief(published, now)).flatten();
     let denied = keep.has("denied-until").then(|| denied(state, &published.view, now)).flatten();
+    let explainer = Explainer::new(state, &published.view, now);
     let explaining = forecast.filter(|_| keep.has("hosts"));
     State {
         config: InForce(config),
         status: state.run.as_ref().map_or("idle", |run| run.phase.as_str()).into(),
         next_upgrade_in: start.map(|at| until(at, now)),
         next_upgrade_at: start.map(Stamp),
-        next_upgrade_reason: forecast.and_then(Forecast::blocker).map(|blocker| blocker.kind().into()),
-        next_upgrade_why: forecast.and_then(Forecast::blocker).map(sentence),
+        next_upgrade_why: forecast
+            .and_then(Forecast::blocker)
+            .map(|by| Why::new(by.clone().into(), sentence(by))),
         window_used_by: forecast.and_then(|forecast| Some(TwoSided::Sent(&forecast.used.as_ref()?.by))),
         denied_until: denied.map(|denied| Stamp(denied.end)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
@@ -155,9 +149,9 @@ fn state<'a>(
             .unwrap_or_default(),
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         reboot_queue: queue,
-        current_upgrade_info: current.map(|run| current_upgrade(published, run, now)),
-        last_upgrade_info: last.and_then(|run| last_upgrade(published, run, now)),
-        hosts: explaining.map(|forecast| explanations(published, forecast, now)),
+        current_upgrade_info: current.map(|run| current_upgrade(&explainer, run)),
+        last_upgrade_info: last.and_then(|run| last_upgrade(&explainer, run)),
+        hosts: explaining.map(|forecast| explanations(published, &explainer, forecast)),
     }
 }
 
@@ -169,17 +163,17 @@ fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
 /// Every known host, by name, and why it is not moving.
 fn explanations<'a>(
     published: &'a PublishedState,
+    explainer: &Explainer<'_>,
     forecast: &Forecast,
-    now: DateTime<Utc>,
 ) -> Vec<HostState<'a>> {
     let host = |name: &'a HostName| {
-        let explanation = explain(&published.state, &published.view, forecast, name, now);
+        let explanation = explainer.explain(forecast, name);
+        let (why, also) = bodies::whys(explanation.whys);
         HostState {
             hostname: name.as_str().into(),
             status: explanation.status.map(Word::from),
-            why: describe(&explanation).to_string(),
-            until: explanation.until().map(Stamp),
-            blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
+            why,
+            also,
             progress: hosts::progress(published, name),
             node: bodies::node(&published.state, name),
             reboot_ineffective: published
@@ -208,7 +202,7 @@ fn scheduled_workers<'a>(
     published.view.hosts.iter().filter(takes_part).flat_map(workers).collect()
 }
 
-fn current_upgrade<'a>(published: &PublishedState, run: &'a Run, now: DateTime<Utc>) -> CurrentUpgrade<'a> {
+fn current_upgrade<'a>(explainer: &Explainer<'_>, run: &'a Run) -> CurrentUpgrade<'a> {
     CurrentUpgrade {
         id: run.id.as_str().into(),
         reason: run.trigger.reason().map(Cow::from),
@@ -216,11 +210,11 @@ fn current_upgrade<'a>(published: &PublishedState, run: &'a Run, now: DateTime<U
         not_after: Stamp(run.not_after),
         stopping: run.stopping.as_ref().map(TwoSided::Sent),
         counts: counts(run),
-        hosts: hosts_of(published, run, now),
+        hosts: hosts_of(explainer, run),
     }
 }
 
-fn last_upgrade<'a>(published: &PublishedState, run: &'a Run, now: DateTime<Utc>) -> Option<LastUpgrade<'a>> {
+fn last_upgrade<'a>(explainer: &Explainer<'_>, run: &'a Run) -> Option<LastUpgrade<'a>> {
     let ended = run.ended?;
     Some(LastUpgrade {
         id: run.id.as_str().into(),
@@ -229,7 +223,7 @@ fn last_upgrade<'a>(published: &PublishedState, run: &'a Run, now: DateTime<Utc>
         end_time: Stamp(ended.at),
         result: ended.result.into(),
         counts: counts(run),
-        hosts: hosts_of(published, run, now),
+        hosts: hosts_of(explainer, run),
     })
 }
 
@@ -240,10 +234,9 @@ fn counts(run: &Run) -> Counts {
 }
 
 /// The hosts of a run, by name.
-fn hosts_of<'a>(published: &PublishedState, run: &'a Run, now: DateTime<Utc>) -> Vec<HostOfRun<'a>> {
+fn hosts_of<'a>(explainer: &Explainer<'_>, run: &'a Run) -> Vec<HostOfRun<'a>> {
     let host = |(name, host): (&'a HostName, &'a RunHost)| {
-        let why = reason_in_run(&published.state, &published.view, run, name, now);
-        bodies::host_of_run(name, host, why.as_ref())
+        bodies::host_of_run(name, host, explainer.in_run(run, name))
     };
     run.hosts().iter().map(host).collect()
 }

@@ -3,6 +3,7 @@
 use os_upgrade_api_types::body::Page;
 use os_upgrade_api_types::routes::hosts::Host;
 use os_upgrade_api_types::routes::state::State;
+use os_upgrade_api_types::word::WhyKind;
 use os_upgrade_kernel::Settings;
 use os_upgrade_test_site::put_config;
 
@@ -46,10 +47,11 @@ async fn hosts_wait_for_approval() {
         "reachability": "unknown",
         "enrolment": "pending",
         "announced-at": "2026-11-21T04:01:00Z",
-        "why": "waits for approval: os-upgrade hosts approve h02",
-        "reason": "waits for approval: os-upgrade hosts approve h02",
-        "reason-kind": "awaits-approval",
-        "blockers": [{"kind": "awaits-approval", "host": "h02"}],
+        "why": {
+            "kind": "awaits-approval",
+            "host": "h02",
+            "text": "waits for approval: os-upgrade hosts approve h02",
+        },
     });
     assert_eq!(hosts[1], expected);
     assert_eq!(names(&api, "pending=true&").await, json!(["h01", "h02", "h03"]));
@@ -75,8 +77,8 @@ async fn hosts_wait_for_approval() {
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
     let state: State<'_> = api.read("GET /v1/state/os-upgrade").await;
     let skipped = &state.current_upgrade_info.unwrap().hosts[2];
-    let reason_kind = skipped.reason.reason_kind.as_deref();
-    assert_eq!((skipped.status.as_str(), reason_kind), ("skipped", Some("awaits-approval")));
+    let why = skipped.why.as_ref().and_then(Why::kind);
+    assert_eq!((skipped.status.as_str(), why), ("skipped", Some(WhyKind::AwaitsApproval)));
     let (_, _, text) = api.send(build("GET /metrics", "", "")).await;
     for line in [r#"os_upgrade_hosts{enrolment="pending"} 1"#, r#"os_upgrade_hosts{enrolment="approved"} 2"#]
     {
@@ -92,7 +94,8 @@ async fn hosts_are_withdrawn() {
     assert_eq!(api.call(&format!("{WITHDRAW}?validate=true"), &body("h02")).await, (204, Value::Null));
     assert_eq!(api.call(WITHDRAW, &body("h02")).await, (204, Value::Null));
     let withdrawn = shown(&api, "h02").await;
-    assert_eq!((withdrawn.enrolment.as_str(), &*withdrawn.why), ("withdrawn", "withdrawn by api: sold"));
+    let why = withdrawn.why.unwrap().text;
+    assert_eq!((withdrawn.enrolment.as_str(), &*why), ("withdrawn", "withdrawn by api: sold"));
     // Approved before it was announced; then removed.
     assert_eq!(shown(&api, "later").await.enrolment.as_str(), "approved");
     assert_eq!(api.call(REMOVE, &body("later")).await, (204, Value::Null));

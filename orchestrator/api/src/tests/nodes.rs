@@ -133,10 +133,10 @@ async fn kept_nodes_are_uncordoned() {
     let api = api().await;
     let body = |name: &str| json!({"host": name, "reason": " mended "}).to_string();
     assert_eq!(api.call(&format!("{UNCORDON}?validate=true"), &body("h02")).await, (204, Value::Null));
-    assert_eq!(shown(&api, "h02").await.node.unwrap().stage, "drained");
+    assert_eq!(shown(&api, "h02").await.node.unwrap().stage.as_str(), "drained");
     assert_eq!(api.call(UNCORDON, &body("h02")).await, (204, Value::Null));
     let node = shown(&api, "h02").await.node.unwrap();
-    assert_eq!((&*node.stage, node.kept), ("uncordoning", false));
+    assert_eq!((node.stage.as_str(), node.kept), ("uncordoning", false));
     // It is so.
     assert_eq!(api.call(UNCORDON, &body("h02")).await, (204, Value::Null));
     assert_eq!(api.call(UNCORDON, &body("h03")).await, (204, Value::Null));
@@ -166,7 +166,10 @@ async fn other_nodes_are_not_uncordoned() {
     let (site, records) = draining();
     let api = TestApi::new(site, &records).await;
     let draining = shown(&api, "h01").await;
-    assert_eq!((draining.status.unwrap().as_str(), &*draining.node.unwrap().stage), ("draining", "checking"));
+    assert_eq!(
+        (draining.status.unwrap().as_str(), draining.node.unwrap().stage.as_str()),
+        ("draining", "checking")
+    );
     for (body, expected, message) in [
         (r#"{"host":"h01"}"#, 400, "missing field `reason`"),
         (r#"{"host":"h01","reason":" "}"#, 400, "give a reason"),
@@ -237,7 +240,7 @@ async fn given_up_drains_in_metrics_and_history() {
     let report: HostReport<'_> = api.read("GET /v1/state/os-upgrade/runs/r1/hosts/h01").await;
     let phases: Vec<_> = report.phases.iter().map(|phase| phase.status.as_str()).collect();
     assert_eq!(phases, ["pending", "preparing", "prepared", "draining", "prepared"]);
-    assert!(report.host.reason.as_deref().unwrap().contains("pod shop/db-0"), "{report:?}");
+    assert!(report.host.why.as_ref().unwrap().text.contains("pod shop/db-0"), "{report:?}");
 }
 
 /// A cluster that answers so.
@@ -353,7 +356,7 @@ async fn node_that_was_given_up_is_shown_and_freed() {
     let slot = json!({"group": "default", "since": since, "entry": "0", "kept": true});
     assert_eq!((&node["without-worker"], &node["slot"]), (&json!(true), &slot));
     assert_eq!(node["node"], json!({"stage": "checking", "since": since, "kept": true}));
-    let why = node["why"].as_str().unwrap();
+    let why = sentence(&node);
     let expected = format!(
         "it has held a slot of group default for entry 0 of the reboot queue since {since}; `os-upgrade lock release \
          --group=default --id=n1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; \
@@ -368,7 +371,7 @@ async fn node_that_was_given_up_is_shown_and_freed() {
     let uncordon = json!({"host": "n1", "reason": "replaced"}).to_string();
     assert_eq!(api.call(UNCORDON, &uncordon).await.0, 204);
     let node = shown(&api, "n1").await;
-    assert_eq!((node.slot.is_none(), &*node.node.unwrap().stage), (true, "uncordoning"));
+    assert_eq!((node.slot.is_none(), node.node.unwrap().stage.as_str()), (true, "uncordoning"));
     assert!(!shown(&api, "h01").await.without_worker);
 }
 

@@ -38,12 +38,10 @@ async fn empty_site() {
             200,
             json!({
                 "status": "idle",
-                "next-upgrade-reason": "no-configuration",
-                "next-upgrade-why": "no run starts automatically: nothing is configured",
+                "next-upgrade-why": { "kind": "no-configuration", "text": "no run starts automatically: nothing is configured" },
                 "hosts": [{
                     "hostname": "h01",
-                    "why": "no worker has announced itself on it",
-                    "blockers": [{"kind": "not-announced"}],
+                    "why": {"kind": "not-announced", "text": "no worker has announced itself on it"},
                 }],
             })
         )
@@ -183,34 +181,27 @@ async fn state_of_a_site() {
                     "hostname": "h01",
                     "status": "failed",
                     "since": "2026-11-21T05:00:07Z",
-                    "reason": "upgrade failed: disk full",
-                    "reason-kind": "worker-error",
+                    "why": {"kind": "worker-error", "action": "upgrade", "message": "disk full", "text": "upgrade failed: disk full"},
                 },
                 {
                     "hostname": "h02",
                     "status": "cancelled",
                     "since": "2026-11-21T05:00:07Z",
-                    "reason": "the run was ended by the failure of h01",
-                    "reason-kind": "run-failed",
+                    "why": {"kind": "run-failed", "host": "h01", "text": "the run was ended by the failure of h01"},
                 },
             ],
         },
-        "next-upgrade-reason": "no-windows",
-        "next-upgrade-why": "no run starts automatically: no maintenance windows are configured",
+        "next-upgrade-why": { "kind": "no-windows", "text": "no run starts automatically: no maintenance windows are configured" },
         "hosts": [
             {
                 "hostname": "h01",
                 "status": "preparing",
-                "why": "its worker has not answered prepare yet",
-                "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z"}],
-                "until": "2026-11-21T09:00:08Z",
+                "why": {"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z", "text": "its worker has not answered prepare yet"},
             },
             {
                 "hostname": "h02",
                 "status": "prepared",
-                "why": "waiting until 1 more host is prepared",
-                "blockers": [{"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z"}],
-                "until": "2026-11-21T09:00:08Z",
+                "why": {"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z", "text": "waiting until 1 more host is prepared"},
             },
         ],
     });
@@ -230,17 +221,14 @@ async fn hosts_with_versions_and_blockers() {
         "last-result": {
             "run": "r1",
             "status": "failed",
-            "reason": "upgrade failed: disk full",
-            "reason-kind": "worker-error",
+            "why": {"kind": "worker-error", "action": "upgrade", "message": "disk full", "text": "upgrade failed: disk full"},
         },
         "versions": {"linux": "6.12.9"},
         "versions-time": "2026-11-20T12:00:00Z",
         "slot": {"group": "default", "since": "2026-11-21T05:00:05Z", "run": "r1"},
         "status": "preparing",
         "since": "2026-11-21T05:00:09Z",
-        "why": "its worker has not answered prepare yet",
-        "until": "2026-11-21T09:00:08Z",
-        "blockers": [{"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z"}],
+        "why": {"kind": "reply-awaited", "action": "prepare", "until": "2026-11-21T09:00:08Z", "text": "its worker has not answered prepare yet"},
     });
     let second = json!({
         "hostname": "h02",
@@ -251,14 +239,11 @@ async fn hosts_with_versions_and_blockers() {
         "last-result": {
             "run": "r1",
             "status": "cancelled",
-            "reason": "the run was ended by the failure of h01",
-            "reason-kind": "run-failed",
+            "why": {"kind": "run-failed", "host": "h01", "text": "the run was ended by the failure of h01"},
         },
         "status": "prepared",
         "since": "2026-11-21T05:00:10Z",
-        "why": "waiting until 1 more host is prepared",
-        "until": "2026-11-21T09:00:08Z",
-        "blockers": [{"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z"}],
+        "why": {"kind": "hosts-unprepared", "hosts": 1, "until": "2026-11-21T09:00:08Z", "text": "waiting until 1 more host is prepared"},
     });
     assert_eq!(api.call(HOSTS, "").await, (200, json!([first, second])));
     let page = json!({"items": [first], "next": "h01"});
@@ -276,8 +261,7 @@ async fn hosts_with_versions_and_blockers() {
         "versions": {"linux": "6.12.9"},
         "without-worker": true,
         "versions-time": "2026-11-20T12:00:00Z",
-        "why": "no worker has announced itself on it",
-        "blockers": [{"kind": "not-announced"}],
+        "why": {"kind": "not-announced", "text": "no worker has announced itself on it"},
     });
     assert_eq!(api.call(HOSTS, "").await, (200, json!([unseen])));
 }
@@ -375,8 +359,7 @@ async fn one_run_with_its_hosts_and_events() {
             "group": "default",
             "status": "failed",
             "since": "2026-11-21T05:00:07Z",
-            "reason": "upgrade failed: disk full",
-            "reason-kind": "worker-error",
+            "why": {"kind": "worker-error", "action": "upgrade", "message": "disk full", "text": "upgrade failed: disk full"},
             "start-time": "2026-11-21T05:00:05Z",
             "end-time": "2026-11-21T05:00:07Z",
             "command": {"action": "upgrade", "sequence": 6},
@@ -387,8 +370,7 @@ async fn one_run_with_its_hosts_and_events() {
             "group": "default",
             "status": "cancelled",
             "since": "2026-11-21T05:00:07Z",
-            "reason": "the run was ended by the failure of h01",
-            "reason-kind": "run-failed",
+            "why": {"kind": "run-failed", "host": "h01", "text": "the run was ended by the failure of h01"},
             "end-time": "2026-11-21T05:00:07Z",
             "command": {"action": "prepare", "sequence": 3},
         },

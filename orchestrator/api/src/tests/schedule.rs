@@ -92,9 +92,8 @@ async fn specification_state_is_reproduced() {
     let next = "2026-11-27T01:00:00Z";
     assert_eq!(state["next-upgrade-at"], next);
     let why = format!("no run is active; the next starts automatically at {next}");
-    let blockers = json!([{"kind": "no-run", "until": next}]);
-    let hosts =
-        ["h01", "h02"].map(|host| json!({"hostname": host, "why": why, "until": next, "blockers": blockers}));
+    let why = json!({"kind": "no-run", "text": why, "until": next});
+    let hosts = ["h01", "h02"].map(|host| json!({"hostname": host, "why": why}));
     assert_eq!(state["hosts"], json!(hosts));
 
     // Both forms are equal, except for the time until the next run, which changes between the requests.
@@ -159,18 +158,19 @@ async fn missed_runs_are_listed() {
     records.push(site.decide_record(&[Input::Missed { blocked }]));
     let api = TestApi::new(site, &records).await;
 
-    let missed = |day: u32, reason: &str, kind: &str| {
+    let missed = |day: u32, why: &Value| {
         json!({
             "window-start": format!("2026-11-{day}T01:00:00Z"),
             "latest-start": format!("2026-11-{day}T05:00:00Z"),
             "window-end": format!("2026-11-{day}T05:00:00Z"),
             "recorded-at": "2026-11-29T12:00:01Z",
-            "reason": reason,
-            "reason-kind": kind,
+            "why": why,
         })
     };
-    let why = "the only host of the configured applications was not approved";
-    let items = [missed(28, "no orchestrator led", "no-leader"), missed(27, why, "none-approved")];
+    let no_leader = json!({"kind": "no-leader", "text": "no orchestrator led"});
+    let text = "the only host of the configured applications was not approved";
+    let none_approved = json!({"kind": "none-approved", "hosts": 1, "text": text});
+    let items = [missed(28, &no_leader), missed(27, &none_approved)];
     assert_eq!(api.call(MISSED, "").await, (200, json!({ "items": items })));
     assert_eq!(api.call(&format!("{MISSED}?count=true"), "").await, (200, json!({"count": 2})));
     let page = api.call(&format!("{MISSED}?limit=1"), "").await.1;
@@ -211,7 +211,7 @@ async fn fields_and_content_select_state() {
         ),
         ("fields=maintenance-windows/duration,status&content=nonconfig", json!({"status": "idle"})),
         ("fields=status&content=config", json!({})),
-        ("fields=current-upgrade-info/id,rollout,next-upgrade-reason", json!({})),
+        ("fields=current-upgrade-info/id,rollout,next-upgrade-why", json!({})),
     ] {
         let (status, found) = of(query).await;
         assert_eq!((status, found), (200, expected), "{query}");
@@ -262,23 +262,23 @@ async fn every_field_can_be_selected() {
 async fn reason_without_scheduled_run() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let now = "2026-11-27T02:00:00Z";
-    let reason = || at(&api, now).next_upgrade_reason;
-    assert_eq!(reason().as_deref(), Some("no-configuration"));
+    let kind = |state: &State<'_>| json!(state.next_upgrade_why)["kind"].as_str().unwrap().to_owned();
+    assert_eq!(kind(&at(&api, now)), "no-configuration");
     let put = format!("PUT {CONFIG}");
     assert_eq!(api.call(&put, "{}").await.0, 201);
-    assert_eq!(reason().as_deref(), Some("no-windows"));
+    assert_eq!(kind(&at(&api, now)), "no-windows");
     assert_eq!(api.send(build(&put, "application/yaml", SAMPLE)).await.0, 204);
     let state = at(&api, now);
-    assert_eq!(state.next_upgrade_reason.as_deref(), Some("no-hosts"));
+    assert_eq!(kind(&state), "no-hosts");
     let next = (state.next_upgrade_in.map(|left| left.to_string()), state.next_upgrade_at);
     assert_eq!(next, (Some("0s".to_owned()), Some(stamp(now))));
     let over = format!("{SAMPLE}    not-after: 2020-01-01\n");
     assert_eq!(api.send(build(&put, "application/yaml", &over)).await.0, 204);
     let state = at(&api, now);
-    assert_eq!(state.next_upgrade_reason.as_deref(), Some("no-occurrence"));
+    assert_eq!(kind(&state), "no-occurrence");
     assert_eq!((state.next_upgrade_in, state.next_upgrade_at), (None, None));
     let why = "no run starts automatically: no upcoming maintenance window is long enough";
-    assert_eq!(state.next_upgrade_why.as_deref(), Some(why));
+    assert_eq!(state.next_upgrade_why.unwrap().text, why);
 }
 
 #[tokio::test]
@@ -326,10 +326,7 @@ async fn deny_windows_that_leave_no_opening_are_told() {
     assert_eq!(api.call(&put, &config.to_string()).await.0, 201);
     let state = at(&api, "2026-11-25T00:00:00Z");
     let why = "no run starts automatically: deny windows leave no upcoming maintenance window long enough";
-    assert_eq!(
-        (state.next_upgrade_reason.as_deref(), state.next_upgrade_why.as_deref()),
-        (Some("no-occurrence"), Some(why))
-    );
+    assert_eq!(json!(state.next_upgrade_why), json!({"kind": "no-occurrence", "text": why}));
     let problem = "deny windows keep the maintenance windows closed that follow, for two years at least";
     let found = api.call(&format!("{WINDOWS}?from=2026-11-25T00:00:00Z"), "").await;
     assert_eq!(found, (200, json!({"windows": [], "problem": problem, "site-timezone": "UTC"})));
@@ -426,11 +423,13 @@ async fn unclear_windows_are_reported() {
             "windows": [friday], "problem": problem("2040-01-01T00:00:00Z"), "site-timezone": "UTC",
         })
     );
-    let state = at(&api, "2040-07-01T00:00:00Z");
-    assert_eq!(state.next_upgrade_reason.as_deref(), Some("unclear-windows"));
-    let hosts = state.hosts.unwrap();
+    let state = json_at(&api, "2040-07-01T00:00:00Z");
+    assert_eq!(state["next-upgrade-why"]["kind"], "unclear-windows");
     let expected = problem("2040-01-01T00:00:00Z");
-    assert_eq!(hosts[0].why, format!("no run is active; no run starts automatically: {expected}"));
+    assert_eq!(
+        sentence(&state["hosts"][0]),
+        format!("no run is active; no run starts automatically: {expected}")
+    );
 }
 
 #[tokio::test]
@@ -511,20 +510,25 @@ async fn used_window_is_named() {
         assert_eq!(state.get("window-used-by"), used_by.as_ref());
         let next = if used_by.is_some() { "2026-11-28T01:00:00Z" } else { now };
         assert_eq!(state["next-upgrade-at"], next);
-        let (why, blockers) = (&state["hosts"][0]["why"], &state["hosts"][0]["blockers"]);
+        let host = &state["hosts"][0];
         match text {
-            None => assert_eq!(blockers, &json!([{"kind": "no-run", "until": now}]), "{why}"),
+            None => {
+                let text = format!("no run is active; the next starts automatically at {now}");
+                let why = json!({"kind": "no-run", "text": text, "until": now});
+                assert_eq!(host, &json!({"hostname": "h01", "why": why}));
+            }
             Some(text) => {
                 let text = format!(
                     "no run is active; the next starts automatically at {next}; the maintenance window that is \
                      open until 2026-11-21T06:00:00Z starts none, because {text}"
                 );
-                assert_eq!(why, &text);
+                assert_eq!(sentence(host), text);
                 let used = json!({
                     "kind": "window-used", "window-used-by": used_by,
                     "open-until": "2026-11-21T06:00:00Z", "until": "2026-11-21T06:00:00Z",
+                    "text": text.rsplit("; ").next().unwrap(),
                 });
-                assert_eq!(blockers[1], used);
+                assert_eq!(host["also"], json!([used]));
             }
         }
         // After the window it is history.

@@ -178,7 +178,7 @@ async fn run_continues_without_given_up_host() {
     assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null));
     let given_up = shown().await;
     assert_eq!(given_up.status.unwrap().as_str(), "cancelled");
-    assert_eq!(given_up.why, "given up by api: it burnt");
+    assert_eq!(given_up.why.unwrap().text, "given up by api: it burnt");
     assert_eq!(api.call(GIVE_UP, &body("h01")).await, (204, Value::Null), "it is so");
     // Without the last host the run ends.
     assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null));

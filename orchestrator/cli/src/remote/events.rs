@@ -294,7 +294,7 @@ mod tests {
             (
                 json!({
                     "time": at, "kind": "host", "run": "r1", "host": "h\u{1b}1", "status": "failed", "step": "failed",
-                    "reason": "upgrade failed: no space", "reason-kind": "worker-error",
+                    "why": { "kind": "worker-error", "text": "upgrade failed: no space" },
                 }),
                 format!("{at}  h\u{fffd}1 failed: upgrade failed: no space"),
             ),

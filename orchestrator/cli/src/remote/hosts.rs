@@ -255,7 +255,7 @@ pub(super) mod tests {
     pub(in crate::remote) fn host(fields: Value) -> Value {
         let mut host = json!({
             "hostname": "h01", "applications": ["a"], "group": "default", "reachability": "unknown",
-            "enrolment": "approved", "why": "no run is active", "blockers": [],
+            "enrolment": "approved", "why": { "kind": "a kind", "text": "no run is active" },
         });
         let Value::Object(fields) = fields else { unreachable!("fields are an object") };
         host.as_object_mut().unwrap().extend(fields);
@@ -269,12 +269,12 @@ pub(super) mod tests {
                 "hostname": "h01", "applications": ["a", "b"], "refused-applications": ["c"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "unreachable",
                 "unreachable-since": "2026-11-21T02:00:30Z", "last-heard-at": "2026-11-21T02:00:00Z",
                 "enrolment": "approved", "decided-by": "anna", "decided-at": "2026-11-21T01:00:00Z",
-                "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": "no run is active",
-                "last-result": {"run": "r1", "status": "failed", "reason": "upgrade failed: no space"},
+                "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": {"kind": "no-run", "text": "no run is active"},
+                "last-result": {"run": "r1", "status": "failed", "why": {"kind": "worker-error", "text": "upgrade failed: no space"}},
             })),
             host(json!({
                 "hostname": "h\u{1b}2", "applications": ["a"], "group": "default", "reachability": "unknown",
-                "enrolment": "pending", "announced-at": "2026-11-21T02:00:00Z", "why": "waits for approval",
+                "enrolment": "pending", "announced-at": "2026-11-21T02:00:00Z", "why": {"kind": "awaits-approval", "text": "waits for approval"},
                 "reboot-queue": {"index": "7", "status": "queued"}, "kubernetes-node": "node-2",
                 "node": {"stage": "evicting", "since": "2026-11-21T02:00:00Z", "waits": {"kind": "pods", "text": "x", "count": 7, "pods": [
                     {"namespace": "shop", "name": "db\u{1b}0", "obstacle": "terminating", "text": "is terminating", "since": "2026-11-21T02:00:00Z"},

@@ -196,7 +196,7 @@ fn added(entries: &Value, output: Output) -> Result<(), Failure> {
         output.note(&format!("queued: {}, as entry {}", sanitized(&entry.node), entry.index));
     }
     if let Some(Entry { why: Some(why), of_queue: true, .. }) = entries.first() {
-        output.note(&format!("nothing starts now: {}", output.canvas().zone.times_in(&sanitized(why))));
+        output.note(&format!("nothing starts now: {}", output.canvas().zone.times_in(&sanitized(&why.text))));
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 mod host_report;
 mod logs;
-mod nodes;
 mod view;
 mod watch;
 
@@ -188,22 +187,10 @@ async fn show(Show { id, host, remote }: Show) -> Result<(), Failure> {
         Some(host) => run_hosts::READ.named([id.as_str(), host.as_str()]),
         None => routes::READ.named([id.as_str()]),
     };
-    let (output, canvas) = (remote.output, remote.output.canvas());
-    match (output.is_for_people(), &host) {
-        (true, Some(_)) => {
-            let mut report: HostReport<'_> = client.read(call).await?;
-            nodes::read(&client, std::slice::from_mut(&mut report.host)).await;
-            outln!("{}", report.text(&canvas));
-            Ok(())
-        }
-        (true, None) => {
-            let mut run: RunInFull<'_> = client.read(call).await?;
-            nodes::read(&client, &mut run.hosts).await;
-            outln!("{}", run.text(&canvas));
-            Ok(())
-        }
-        (false, Some(_)) => output.show::<HostReport<'_>>(&client.call(call).await?),
-        (false, None) => output.show::<RunInFull<'_>>(&client.call(call).await?),
+    let answer = client.call(call).await?;
+    match host {
+        Some(_) => remote.output.show::<HostReport<'_>>(&answer),
+        None => remote.output.show::<RunInFull<'_>>(&answer),
     }
 }
 

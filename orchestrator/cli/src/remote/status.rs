@@ -24,10 +24,9 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 30] = [
+const FIELDS: [&str; 29] = [
     "status",
     "next-upgrade-at",
-    "next-upgrade-reason",
     "next-upgrade-why",
     "denied-until",
     "window-used-by",
@@ -45,12 +44,12 @@ const FIELDS: [&str; 30] = [
     "last-upgrade-info/counts",
     "last-upgrade-info/hosts/hostname",
     "last-upgrade-info/hosts/status",
-    "last-upgrade-info/hosts/reason",
+    "last-upgrade-info/hosts/why",
     "last-upgrade-info/hosts/late-answer",
     "hosts/hostname",
     "hosts/status",
     "hosts/why",
-    "hosts/blockers/kind",
+    "hosts/also",
     "hosts/progress",
     "hosts/node",
     "hosts/reboot-ineffective",

@@ -13,6 +13,7 @@ use crate::commands::{hosts_uncordon, lock_release_with_reason};
 use crate::describe::describe;
 use crate::progress::progress_text;
 use crate::row::{Column, Detail, Row, or_dash};
+use crate::why::in_one_sentence;
 use crate::zone::Zone;
 
 /// How many versions of a host the table shows.
@@ -47,7 +48,7 @@ impl Row for Host<'static> {
         Column::wide("NOT SEEN SINCE", |host, zone| {
             zone.stamp_or_dash(host.last_heard_at.or(host.unreachable_since))
         }),
-        Column::text("WHY", |host, _| host.why.to_string()),
+        Column::text("WHY", |host, _| why(host)),
     ];
     const NONE: &'static str = "no host to show";
 
@@ -82,10 +83,14 @@ fn slot(slot: &HostSlot<'_>, host: &str) -> String {
     format!("group {group} since {since}{more}")
 }
 
-fn last_run(LastResult { run, status, reason, late_answer }: &LastResult<'_>) -> String {
-    let reason = reason.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+fn why(host: &Host<'_>) -> String {
+    in_one_sentence(host.status.as_ref(), host.why.as_ref(), &host.also)
+}
+
+fn last_run(LastResult { run, status, why, late_answer }: &LastResult<'_>) -> String {
+    let why = why.as_ref().map(|why| format!(": {}", why.text)).unwrap_or_default();
     let late = late_answer.as_ref().map(|late| format!("; {}", describe(late))).unwrap_or_default();
-    format!("{status} in run {run}{reason}{late}")
+    format!("{status} in run {run}{why}{late}")
 }
 
 /// Each version with what it is of.
@@ -131,7 +136,7 @@ pub fn details(host: &Host<'_>, zone: Zone) -> Vec<Detail> {
     };
     let lines = [
         ("host", Some(host.hostname.to_string())),
-        ("why", Some(host.why.to_string())),
+        ("why", Some(why(host))),
         ("worker", host.without_worker.then(|| "none has announced itself on it".to_owned())),
         ("enrolment", enrolment),
         ("decided", time(host.decided_at)),
@@ -154,7 +159,6 @@ pub fn details(host: &Host<'_>, zone: Zone) -> Vec<Detail> {
         ("slot", host.slot.as_ref().map(|held| slot(held, &host.hostname))),
         ("status", host.status.as_ref().map(Word::to_string)),
         ("since", time(host.since)),
-        ("reason", own(&host.reason.reason)),
         ("progress", host.progress.as_ref().map(progress_text)),
         ("versions", full(versions(host).join(", "))),
         ("cluster node", own(&host.kubernetes_node)),
@@ -199,7 +203,7 @@ mod tests {
     fn host(fields: Value) -> Value {
         let mut host = json!({
             "hostname": "h01", "applications": ["a"], "group": "default", "reachability": "unknown",
-            "enrolment": "approved", "why": "no run is active", "blockers": [],
+            "enrolment": "approved", "why": { "kind": "a kind", "text": "no run is active" },
         });
         let Value::Object(fields) = fields else { unreachable!("fields are an object") };
         host.as_object_mut().unwrap().extend(fields);

@@ -6,7 +6,7 @@ use crate::row::Detail;
 
 /// One word for a table.
 pub(super) fn word<'a>(node: &'a HostNode<'_>) -> &'a str {
-    if node.kept { "cordoned" } else { &node.stage }
+    if node.kept { "cordoned" } else { node.stage.as_str() }
 }
 
 /// The lines of `hosts show`, by their names: those after the first of a name have none.

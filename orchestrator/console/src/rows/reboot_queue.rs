@@ -17,7 +17,7 @@ fn status(entry: &Entry<'_>) -> String {
 /// Why it is not progressing, or how far it is.
 fn remark(entry: &Entry<'_>, zone: Zone) -> String {
     let progress = entry.progress.as_ref().map(progress_text);
-    let why = entry.why.as_deref().map(|why| zone.times_in(why));
+    let why = entry.why.as_ref().map(|why| zone.times_in(&why.text));
     progress.or(why).unwrap_or_default()
 }
 
@@ -58,7 +58,7 @@ pub fn details(entry: &Entry<'_>, zone: Zone) -> Vec<Detail> {
         ("reason", entry.reason.as_deref().map(str::to_owned)),
         ("backoffs", backoffs),
         ("boot to leave", entry.boot_id.as_deref().map(str::to_owned)),
-        ("why", entry.why.as_deref().map(|why| zone.times_in(why))),
+        ("why", entry.why.as_ref().map(|why| zone.times_in(&why.text))),
         ("output", entry.output.as_deref().map(str::to_owned)),
         ("progress", entry.progress.as_ref().map(progress_text)),
     ];
@@ -72,8 +72,8 @@ pub(crate) fn in_brief(queue: &QueueInBrief) -> String {
     let counted = if counts.is_empty() { "no entries".to_owned() } else { counted(&queue.counts) };
     // That it is disabled is said already.
     let is_waiting = counts.contains_key(EntryStatus::Queued.as_str());
-    let why = queue.why.as_deref().filter(|_| queue.enabled && is_waiting);
-    let why = why.map(|why| format!("; none starts: {why}")).unwrap_or_default();
+    let why = queue.why.as_ref().filter(|_| queue.enabled && is_waiting);
+    let why = why.map(|why| format!("; none starts: {}", why.text)).unwrap_or_default();
     format!("{enabled}: {counted}{why}")
 }
 
@@ -95,6 +95,6 @@ pub(crate) fn may_have(entries: &Page<Entry<'_>>, index: EntryIndex) -> bool {
 
 /// Its host, and why it is not progressing.
 pub(crate) fn line(entry: &Entry<'_>) -> String {
-    let why = entry.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    let why = entry.why.as_ref().map(|why| format!(": {}", why.text)).unwrap_or_default();
     format!("entry {}, {} {}{why}", entry.index, entry.node, entry.status)
 }

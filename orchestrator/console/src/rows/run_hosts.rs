@@ -16,7 +16,7 @@ pub fn details(report: &HostReport<'_>, zone: Zone) -> Vec<Detail> {
         ("host", host.hostname.to_string()),
         ("status", format!("{} since {}", host.status, zone.stamp(host.since))),
     ];
-    lines.extend(host.reason.as_ref().map(|why| ("reason", why.to_string())));
+    lines.extend(host.why.as_ref().map(|why| ("why", why.text.clone())));
     lines.extend(late_answers.iter().map(|late| {
         let answered = zone.times_in(&describe(late).to_string());
         ("late", format!("to {}, {answered}", late.action))

@@ -57,7 +57,7 @@ impl Row for MissedRun {
         Column::wide("UNTIL", |run, zone| zone.stamp(run.window_end)),
         Column::wide("LATEST START", |run, zone| zone.stamp(run.latest_start)),
         Column::wide("RECORDED", |run, zone| zone.stamp(run.recorded_at)),
-        Column::text("REASON", |run, _| why_missed(run)),
+        Column::text("WHY", |run, _| why_missed(run)),
     ];
     const NONE: &'static str = "no run was missed";
 }
@@ -154,7 +154,7 @@ impl Row for Listed {
 /// Why a run did not start, and how many more did not.
 pub fn why_missed(missed: &MissedRun) -> String {
     let more = missed.unrecorded.map(|more| format!(" (and {more} more before it)"));
-    format!("{}{}", missed.reason, more.unwrap_or_default())
+    format!("{}{}", missed.why.text, more.unwrap_or_default())
 }
 
 /// Who or what started the run.
@@ -221,7 +221,7 @@ impl Row for HostOfRunInFull<'static> {
             let times = host.start_time.zip(host.end_time);
             times.map_or_else(|| "-".to_owned(), |(start, end)| span(start.0, end.0))
         }),
-        Column::text("REASON", |host, _| host.reason.as_deref().unwrap_or_default().to_owned()),
+        Column::text("WHY", |host, _| host.why.as_ref().map(|why| why.text.clone()).unwrap_or_default()),
     ];
     const NONE: &'static str = "no host is in the run";
 
@@ -249,7 +249,7 @@ mod tests {
             let opened = format!("2026-11-{day}T00:00:00Z");
             let missed = json!({
                 "window-start": opened, "latest-start": opened, "window-end": opened, "recorded-at": opened,
-                "reason": "no host is there", "reason-kind": "no-hosts",
+                "why": { "kind": "no-hosts", "text": "no host is there" },
             });
             serde_json::from_value::<MissedRun>(missed).unwrap()
         };

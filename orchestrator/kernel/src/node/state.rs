@@ -10,7 +10,6 @@ use strum::VariantNames as _;
 
 use super::fence::NodeFence;
 use super::wait::NodeWait;
-use crate::in_seconds::in_seconds;
 use crate::left_out::is_default;
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
@@ -44,7 +43,23 @@ pub struct Node {
 }
 
 /// How far the work on a node is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+    strum::EnumDiscriminants,
+)]
+#[strum_discriminants(
+    name(NodeStageKind),
+    derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
+    serde(rename_all = "kebab-case"),
+    strum(serialize_all = "kebab-case")
+)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NodeStage {
@@ -161,7 +176,7 @@ pub struct NodeProgress {
     #[serde(serialize_with = "as_word")]
     pub stage: NodeStage,
     /// When its drain, or the end of its cordon, began, in whole seconds.
-    #[serde(serialize_with = "in_seconds")]
+    #[serde(skip)]
     pub since: DateTime<Utc>,
     /// What it waits for, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantNames};
+use strum::{EnumDiscriminants, IntoStaticStr, VariantNames};
 
 use super::fence::NodeFence;
 use crate::left_out::is_default;
@@ -12,7 +12,15 @@ use crate::no_answer::NoAnswer;
 pub const PODS_NAMED_MAX: usize = 5;
 
 /// What a drain, or the end of a cordon, waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames, EnumDiscriminants,
+)]
+#[strum_discriminants(
+    name(NodeWaitKind),
+    derive(Serialize, Deserialize, IntoStaticStr, VariantNames),
+    serde(rename_all = "kebab-case"),
+    strum(serialize_all = "kebab-case")
+)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum NodeWait {

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_calendar::CalendarError;
 use os_upgrade_protocol::{GroupName, HostName, RunId};
+use serde::{Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
 use super::api_server_order::ApiServerOrder;
@@ -13,6 +14,7 @@ use super::state::RebootQueue;
 use crate::clock::ClockDoubt;
 use crate::node::{ApiServerRule, api_server_rule, server_under_way};
 use crate::owner::Owner;
+use crate::reason::Denial;
 use crate::slot::HostDenied;
 
 /// What is known of the hosts, as far as it is asked for: most decisions need little of it.
@@ -29,7 +31,8 @@ pub struct Nodes<'a> {
 }
 
 /// Why an entry cannot start, ignoring the rest of the queue.
-#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum NotReady {
     /// Its host is not approved, or was withdrawn.
@@ -39,7 +42,10 @@ pub enum NotReady {
     /// The cluster shows no node for its host.
     NoNode,
     /// The mark of its node is of a journal that this site does not have.
-    ForeignMark { host: HostName },
+    ForeignMark {
+        #[serde(skip)]
+        host: HostName,
+    },
     /// The reboot command could reboot it, and nothing would tell when it is back.
     NoBoot,
     /// Its host has rebooted for an earlier entry, and the new boot has not been seen yet.
@@ -51,6 +57,7 @@ pub enum NotReady {
         /// For whom.
         owner: Owner,
         /// When it was granted, in whole seconds.
+        #[serde(skip)]
         since: DateTime<Utc>,
     },
     /// Its host's earlier slot is being released.
@@ -59,12 +66,19 @@ pub enum NotReady {
     SlotDenied {
         group: GroupName,
         /// Why it is denied.
+        #[serde(rename = "denial", serialize_with = "as_denial")]
         denied: HostDenied,
     },
 }
 
+/// As the denial of a host in a run.
+fn as_denial<S: Serializer>(denied: &HostDenied, serializer: S) -> Result<S::Ok, S::Error> {
+    Denial::Embedded(denied.clone()).serialize(serializer)
+}
+
 /// What keeps every entry from starting.
-#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum QueueBlocker {
     /// No entry waits, or none but those of hosts whose earlier entry is not over.
@@ -72,11 +86,14 @@ pub enum QueueBlocker {
     /// The queue is disabled.
     Disabled,
     /// An API server is under way, and nothing else may be.
-    ApiServerUnderWay(HostName),
+    ApiServerUnderWay { host: HostName },
     /// An API server is the next, and waits until nothing is under way.
-    ApiServerWaits(HostName),
+    ApiServerWaits { host: HostName },
     /// As many are under way as may be.
-    Full(usize),
+    Full {
+        /// How many that are.
+        under_way: usize,
+    },
     /// Too many nodes that are not under way are unreachable, those that are queued included.
     Unreachable {
         /// How many.
@@ -87,21 +104,31 @@ pub enum QueueBlocker {
         first: HostName,
     },
     /// Every entry waits for the end of its backoff, the first of them until then.
-    BackedOff(DateTime<Utc>),
-    /// No entry that is queued is ready, the first is this.
-    NotReady {
-        host: HostName,
-        /// Why not.
-        why: NotReady,
+    BackedOff {
+        #[serde(skip)]
+        until: DateTime<Utc>,
     },
-    /// The leader's clock cannot be relied on.
-    Clock(ClockDoubt),
     /// The nodes of the cluster are not known.
     ClusterUnseen,
     /// The queue is bound to the maintenance windows, and none is open.
     NoWindow,
     /// The queue is bound to the maintenance windows, which cannot be worked out.
-    UnclearWindows(CalendarError),
+    UnclearWindows {
+        /// What is wrong with the windows.
+        why: CalendarError,
+    },
+    /// No entry that is queued is ready, the first is this.
+    #[serde(untagged)]
+    NotReady {
+        host: HostName,
+        /// Why not.
+        #[serde(flatten)]
+        why: NotReady,
+    },
+    /// The leader's clock cannot be relied on.
+    #[serde(untagged)]
+    #[strum(transparent)]
+    Clock(ClockDoubt),
 }
 
 impl QueueBlocker {
@@ -109,33 +136,34 @@ impl QueueBlocker {
     pub const fn is_of_queue(&self) -> bool {
         match self {
             Self::Disabled
-            | Self::ApiServerUnderWay(_)
-            | Self::Full(_)
+            | Self::ApiServerUnderWay { .. }
+            | Self::Full { .. }
             | Self::Unreachable { .. }
             | Self::Clock(_)
             | Self::ClusterUnseen
             | Self::NoWindow
-            | Self::UnclearWindows(_) => true,
-            Self::NothingQueued | Self::ApiServerWaits(_) | Self::BackedOff(_) | Self::NotReady { .. } => {
-                false
-            }
+            | Self::UnclearWindows { .. } => true,
+            Self::NothingQueued
+            | Self::ApiServerWaits { .. }
+            | Self::BackedOff { .. }
+            | Self::NotReady { .. } => false,
         }
     }
 
     /// Whether it passes when others are through, so that an entry's own backoff says more.
     pub(crate) const fn passes_with_others(&self) -> bool {
-        matches!(self, Self::ApiServerUnderWay(_) | Self::Full(_))
+        matches!(self, Self::ApiServerUnderWay { .. } | Self::Full { .. })
     }
 
-    /// The word for it in the API. What keeps the first entry from starting has the word of its own cause.
+    /// The word for it. What keeps the first entry from starting has the word of its own cause.
     pub fn kind(&self) -> &'static str {
         if let Self::NotReady { why, .. } = self { why.into() } else { self.into() }
     }
 
     /// Every kind.
-    pub fn kinds() -> impl Iterator<Item = &'static str> {
-        let own = Self::VARIANTS.iter().filter(|kind| **kind != "not-ready");
-        own.chain(NotReady::VARIANTS).copied()
+    pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
+        let own = Self::VARIANTS.iter().filter(|kind| !["not-ready", "clock"].contains(kind));
+        own.chain(NotReady::VARIANTS).chain(ClockDoubt::VARIANTS).copied()
     }
 }
 
@@ -156,11 +184,11 @@ impl RebootQueue {
         let under_way = self.hosts_under_way(nodes);
         let is_server = |host: &HostName| nodes.api_servers.contains(host);
         if let Some(server) = server_under_way(is_server, &under_way) {
-            return Err(QueueBlocker::ApiServerUnderWay(server.clone()));
+            return Err(QueueBlocker::ApiServerUnderWay { host: server.clone() });
         }
         let count = self.under_way().count();
         if count >= limits.max_concurrent as usize {
-            return Err(QueueBlocker::Full(count));
+            return Err(QueueBlocker::Full { under_way: count });
         }
         let first = self.first(limits, nodes, now)?;
         // Those under way are expected to be unreachable.
@@ -176,8 +204,10 @@ impl RebootQueue {
         };
         match api_server_rule(is_server, &under_way, &entry.host) {
             None => Ok(index),
-            Some(ApiServerRule::UnderWay(server)) => Err(QueueBlocker::ApiServerUnderWay(server.clone())),
-            Some(ApiServerRule::Waits(_)) => Err(QueueBlocker::ApiServerWaits(entry.host.clone())),
+            Some(ApiServerRule::UnderWay(server)) => {
+                Err(QueueBlocker::ApiServerUnderWay { host: server.clone() })
+            }
+            Some(ApiServerRule::Waits(_)) => Err(QueueBlocker::ApiServerWaits { host: entry.host.clone() }),
         }
     }
 
@@ -201,7 +231,7 @@ impl RebootQueue {
         }
         Err(match (not_ready, backed_off_until) {
             (Some((host, why)), _) => QueueBlocker::NotReady { host, why },
-            (None, Some(until)) => QueueBlocker::BackedOff(until),
+            (None, Some(until)) => QueueBlocker::BackedOff { until },
             (None, None) => QueueBlocker::NothingQueued,
         })
     }

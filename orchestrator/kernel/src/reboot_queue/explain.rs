@@ -38,7 +38,7 @@ pub fn explain_entry(
             }
             match next {
                 Ok(first) if *first == index => slot_blocker(state, index, entry),
-                Ok(first) => Some(EntryBlocker::Behind(*first)),
+                Ok(first) => Some(EntryBlocker::Behind { index: *first }),
                 Err(by) => Some(EntryBlocker::Queue(by.clone())),
             }
         }
@@ -65,7 +65,7 @@ pub fn explain_entry(
             Some(attempt) => attempt_blocker(state, view, entry, attempt),
             None => match (&entry.reason, entry.command?.sent_at) {
                 (Some(reason), _) => Some(EntryBlocker::Failed { reason: reason.clone() }),
-                (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited(sent_at)),
+                (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited { since: sent_at }),
                 (None, None) => Some(EntryBlocker::CommandUnsent),
             },
         },
@@ -107,12 +107,12 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
         AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed
             if let Some(at) = undone_at() =>
         {
-            EntryBlocker::CancelAwaited(at)
+            EntryBlocker::CancelAwaited { until: at }
         }
         AttemptStage::Due if state.settings.reboot.command.is_none() => EntryBlocker::NoCommand,
         AttemptStage::Due => EntryBlocker::CommandUnsent,
-        AttemptStage::Running => EntryBlocker::CommandRuns(attempt.since),
-        AttemptStage::Succeeded => EntryBlocker::BootAwaited(attempt.since),
+        AttemptStage::Running => EntryBlocker::CommandRuns { since: attempt.since },
+        AttemptStage::Succeeded => EntryBlocker::BootAwaited { since: attempt.since },
         AttemptStage::Unknown => {
             let may_repeat = !entry.cancel_requested && shows_old_boot(state, view, entry);
             let restored = || Reason::RebootUnknown {

@@ -55,7 +55,7 @@ pub(crate) fn open_window(
 ) -> Result<Occurrence, QueueBlocker> {
     let config = state.config.as_deref().ok_or(QueueBlocker::NoWindow)?;
     let calendar = calendar(config, &state.settings, &view.zones);
-    let open = calendar.containing(now).map_err(QueueBlocker::UnclearWindows)?;
+    let open = calendar.containing(now).map_err(|why| QueueBlocker::UnclearWindows { why })?;
     open.ok_or(QueueBlocker::NoWindow)
 }
 

@@ -76,12 +76,35 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
     if let Some(facts) = non_empty(released.collect()) {
         return Some(facts);
     }
-    let free = usable.into_iter().filter(|host| state.waits_for_nodes(view, host).is_none());
-    let free: Vec<(&HostName, &RunHost)> = free.filter_map(|host| Some((host, run.host(host)?))).collect();
-    match state.settings.provider {
-        LockProvider::Embedded => admit_embedded(state, run, &free, now),
-        LockProvider::External => admit_external(state, run, &free),
-    }
+    let blockers = usable.into_iter().map(|host| (host, state.turn_blocker(view, run, host, now)));
+    let blockers: Vec<(&HostName, Option<Reason>)> = blockers.collect();
+    let mut free = blockers.iter().filter(|(_, blocker)| blocker.is_none()).map(|(host, _)| *host);
+    let admitted = match state.settings.provider {
+        // The next one may find less room.
+        LockProvider::Embedded => free.next().and_then(|host| grant(state, run, host)).into_iter().collect(),
+        LockProvider::External => free.flat_map(|host| request(state, run, host)).collect(),
+    };
+    non_empty(admitted).or_else(|| {
+        let waits = blockers.iter().filter_map(|(host, blocker)| wait(run, host, blocker.as_ref()));
+        non_empty(waits.collect())
+    })
+}
+
+fn grant(state: &State, run: &Run, host: &HostName) -> Option<Fact> {
+    let (owner, group) = (Owner::Run(run.id.clone()), &run.host(host)?.group);
+    Some(state.slot_granted(&owner, host, group, LockProvider::Embedded))
+}
+
+fn request(state: &State, run: &Run, host: &HostName) -> Vec<Fact> {
+    let group = run.host(host).map(|in_run| &in_run.group);
+    group.map(|group| state.slot_requested(Owner::Run(run.id.clone()), host, group)).unwrap_or_default()
+}
+
+/// The fact that `host` waits for its slot from here on, if that is what keeps it.
+fn wait(run: &Run, host: &HostName, blocker: Option<&Reason>) -> Option<Fact> {
+    let reason = blocker.filter(|reason| matches!(reason, Reason::SlotDenied { .. }))?.clone();
+    let is_new = run.host(host)?.status != HostStatus::Waiting;
+    is_new.then(|| Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
 }
 
 impl State {
@@ -90,7 +113,7 @@ impl State {
         Ready { state: self, run, group, hosts: run.ready().get(group)?, now }.front()
     }
 
-    /// Why `host` of the active run, whose turn it is, has not got its slot; `None` if it is about to get it.
+    /// Why `host` of the active run, whose turn it is, has not got its slot; `None` if it is about to get it, or to be asked for.
     pub(crate) fn turn_blocker(
         &self,
         view: &View,
@@ -103,11 +126,13 @@ impl State {
             return Some(doubt.clone().into());
         }
         self.waits_for_nodes(view, host).or_else(|| match self.settings.provider {
-            LockProvider::Embedded => slot_denied(self, run, host, in_run, now),
+            LockProvider::Embedded => {
+                let denial = Denial::Embedded(denied(self, run, host, in_run, now)?);
+                Some(Reason::SlotDenied { group: in_run.group.clone(), denial })
+            }
             LockProvider::External => {
                 let asked = self.slots.get(host).filter(|_| self.needs_external_lock(run, host));
-                let asking = || Reason::AskingForSlot { group: in_run.group.clone() };
-                Some(asked.map_or_else(asking, Slot::not_granted))
+                asked.map(Slot::not_granted)
             }
         })
     }
@@ -176,38 +201,6 @@ fn release_unusable(state: &State, host: &HostName) -> Option<Fact> {
     state.release_slot(host, ReleaseCause::NotNeeded)
 }
 
-/// Grants a slot to the first of `hosts` for which there is one, or records that they wait for one.
-fn admit_embedded(
-    state: &State,
-    run: &Run,
-    hosts: &[(&HostName, &RunHost)],
-    now: DateTime<Utc>,
-) -> Option<Vec<Fact>> {
-    let denied = |host: &HostName, in_run: &RunHost| slot_denied(state, run, host, in_run, now);
-    if let Some((host, in_run)) = hosts.iter().find(|(host, in_run)| denied(host, in_run).is_none()) {
-        let owner = Owner::Run(run.id.clone());
-        return Some(vec![state.slot_granted(&owner, host, &in_run.group, LockProvider::Embedded)]);
-    }
-    let news = hosts.iter().filter(|(_, in_run)| in_run.status != HostStatus::Waiting);
-    let waits = news.filter_map(|(host, in_run)| {
-        let reason = denied(host, in_run)?;
-        Some(Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
-    });
-    non_empty(waits.collect())
-}
-
-/// Why the embedded semaphore has no slot for `host`, as a reason.
-fn slot_denied(
-    state: &State,
-    run: &Run,
-    host: &HostName,
-    in_run: &RunHost,
-    now: DateTime<Utc>,
-) -> Option<Reason> {
-    let denial = Denial::Embedded(denied(state, run, host, in_run, now)?);
-    Some(Reason::SlotDenied { group: in_run.group.clone(), denial })
-}
-
 /// Why the embedded semaphore has no slot for `host`; absent if it has one.
 fn denied(
     state: &State,
@@ -218,11 +211,4 @@ fn denied(
 ) -> Option<HostDenied> {
     let arrived = if in_run.status == HostStatus::Waiting { in_run.since } else { now };
     state.semaphores.admits_host(&in_run.group, host.as_str(), arrived, now, run.not_after).err()
-}
-
-/// Requests a slot for each of `hosts`, unless it has been.
-fn admit_external(state: &State, run: &Run, hosts: &[(&HostName, &RunHost)]) -> Option<Vec<Fact>> {
-    let asked = hosts.iter().filter(|(host, _)| !state.needs_external_lock(run, host));
-    let owner = || Owner::Run(run.id.clone());
-    non_empty(asked.flat_map(|(host, in_run)| state.slot_requested(owner(), host, &in_run.group)).collect())
 }

@@ -24,7 +24,7 @@ impl State {
                 self.node_keeps_no_slot(host);
             }
             SlotFact::Refused { host, refusal } | SlotFact::ReleaseRefused { host, refusal } => {
-                self.slot(host)?.refusal = Some(refusal.clone())
+                self.slot(host)?.refusal = Some(refusal.clone());
             }
             SlotFact::InDoubt { host } => self.slot(host)?.doubted(),
             SlotFact::Unlocked { host } => self.slot(host)?.unlocked(at),

@@ -214,11 +214,12 @@ fn granted(
     slot: &Slot,
     now: DateTime<Utc>,
 ) -> Vec<Fact> {
+    let is_certain = view.clock.is_beyond_doubt();
     // A run past its deadline gives it back when it ends.
-    if run.not_after <= now {
+    if is_certain && run.not_after <= now {
         return Vec::new();
     }
-    if run.has_room() && view.clock.is_beyond_doubt() && state.waits_for_nodes(view, host).is_none() {
+    if is_certain && run.has_room() && state.waits_for_nodes(view, host).is_none() {
         let owner = Owner::Run(run.id.clone());
         return vec![state.slot_granted(&owner, host, &slot.group, LockProvider::External)];
     }

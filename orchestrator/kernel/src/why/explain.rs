@@ -6,7 +6,8 @@ use chrono::{DateTime, SubsecRound as _, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
-use super::blocker::{Blocker, Cause, HostBlocker};
+use super::cause::{Cause, Why};
+use super::host::HostBlocker;
 use crate::clock::CLOCK_SKEW_SECS_MAX;
 use crate::node::NodeStage;
 use crate::reason::{Denial, LastWait, Reason};
@@ -24,96 +25,115 @@ pub struct Explanation {
     pub status: Option<HostStatus>,
     /// When it entered this status.
     pub since: Option<DateTime<Utc>>,
-    /// The reason that the active run recorded, or for which it takes no part.
-    pub reason: Option<Reason>,
-    /// Why it is not progressing, the decisive blocker first. For a host with a final status: why it did not succeed.
-    pub blockers: Vec<Blocker>,
+    /// Why it is not progressing, what is decisive first. For a host with a final status: why it did not succeed.
+    pub whys: Vec<Why>,
 }
 
-impl Explanation {
-    /// When time alone ends the first of the blockers; absent if time ends none of them.
-    pub fn until(&self) -> Option<DateTime<Utc>> {
-        self.blockers.iter().filter_map(|blocker| blocker.until).min()
-    }
-}
-
-/// Explains why `host` is not progressing at `now`; `forecast` is the site's.
-pub fn explain(
-    state: &State,
-    view: &View,
-    forecast: &Forecast,
-    host: &HostName,
+/// Explains why hosts are not progressing. Whose turn it is in each group of the active run is worked out once for all of them.
+pub struct Explainer<'a> {
+    state: &'a State,
+    view: &'a View,
     now: DateTime<Utc>,
-) -> Explanation {
-    match state.run.as_ref().and_then(|run| Some((run, run.host(host)?))) {
-        Some((run, in_run)) => {
-            let in_run = HostInRun { state, view, run, name: host, host: in_run, now };
-            Explanation {
-                status: Some(in_run.host.status),
-                since: Some(in_run.host.since),
-                reason: in_run.reason(),
-                blockers: in_run.blockers(),
+    turns: BTreeMap<&'a GroupName, Turn>,
+}
+
+/// The host of a group whose turn it is.
+struct Turn {
+    host: HostName,
+    /// Why it has no slot; absent if it is about to get one.
+    waits_for: Option<Reason>,
+    /// Another host that keeps a slot of the group, if one is missing.
+    stuck: Option<HostBlocker>,
+}
+
+impl<'a> Explainer<'a> {
+    /// What is so at `now`.
+    pub fn new(state: &'a State, view: &'a View, now: DateTime<Utc>) -> Self {
+        let turns = state.run.iter().flat_map(|run| {
+            run.ready().keys().filter_map(move |group| {
+                let host = state.turn_of(run, group, now)?.host;
+                let waits_for = state.turn_blocker(view, run, &host, now);
+                let stuck = waits_for.as_ref().and_then(|reason| stuck_slot(state, reason));
+                Some((group, Turn { host, waits_for, stuck }))
+            })
+        });
+        Self { state, view, now, turns: turns.collect() }
+    }
+
+    /// Why `host` is not progressing; `forecast` is the site's.
+    pub fn explain(&self, forecast: &Forecast, host: &HostName) -> Explanation {
+        match self.state.run.as_ref().and_then(|run| Some((run, run.host(host)?))) {
+            Some((run, in_run)) => {
+                let in_run = HostInRun { by: self, run, name: host, host: in_run };
+                Explanation {
+                    status: Some(in_run.host.status),
+                    since: Some(in_run.host.since),
+                    whys: in_run.blockers(),
+                }
             }
+            None => Explanation {
+                status: None,
+                since: None,
+                whys: outside_of_runs(self.state, self.view, forecast, host),
+            },
         }
-        None => Explanation {
-            status: None,
-            since: None,
-            reason: view.hosts.get(host).and_then(|_| state.enrolled(host).left_out(host)),
-            blockers: outside_of_runs(state, view, forecast, host),
-        },
     }
-}
 
-/// Why `host` of `run` waits, was skipped or did not succeed.
-pub fn reason_in_run(
-    state: &State,
-    view: &View,
-    run: &Run,
-    name: &HostName,
-    now: DateTime<Utc>,
-) -> Option<Reason> {
-    HostInRun { state, view, run, name, host: run.host(name)?, now }.reason()
+    /// Why the host `name` of `run` waits for its slot or its node, was skipped or did not succeed. That others come first, or that its
+    /// worker is at work, is no part of it.
+    pub fn in_run(&self, run: &Run, name: &HostName) -> Option<Why> {
+        HostInRun { by: self, run, name, host: run.host(name)? }.why()
+    }
+
+    /// What `host` of the active run, which is prepared or waits for a slot, waits for besides other hosts; absent if its turn was about
+    /// to come.
+    fn waits_for(&self, run: &Run, name: &HostName, host: &RunHost) -> Option<Reason> {
+        let turn = self.turns.get(&host.group);
+        if host.status == HostStatus::Waiting && turn.is_none_or(|turn| turn.host != *name) {
+            return self.state.turn_blocker(self.view, run, name, self.now);
+        }
+        turn?.waits_for.clone()
+    }
 }
 
 /// A host of a run.
 #[derive(Clone, Copy)]
 struct HostInRun<'a> {
-    state: &'a State,
-    view: &'a View,
+    by: &'a Explainer<'a>,
     run: &'a Run,
     name: &'a HostName,
     host: &'a RunHost,
-    now: DateTime<Utc>,
 }
 
 impl HostInRun<'_> {
-    /// What was recorded for it; if it waits for a slot, why it has none.
-    fn reason(self) -> Option<Reason> {
+    fn why(self) -> Option<Why> {
+        let first = || self.by_status().into_iter().next();
         match self.host.status {
-            HostStatus::Waiting => self.state.turn_blocker(self.view, self.run, self.name, self.now),
-            HostStatus::Pending
-            | HostStatus::Preparing
-            | HostStatus::Prepared
-            | HostStatus::Draining
-            | HostStatus::Upgrading
-            | HostStatus::Rebooting
-            | HostStatus::Recovering
-            | HostStatus::Upgraded
-            | HostStatus::Failed
-            | HostStatus::TimedOut
-            | HostStatus::Skipped
-            | HostStatus::Cancelled => self.host.reason.clone(),
+            HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgraded => None,
+            HostStatus::Waiting => first(),
+            HostStatus::Prepared if self.host.is_backed_off(self.by.now) => first(),
+            HostStatus::Prepared => {
+                let is_its_turn =
+                    self.by.turns.get(&self.host.group).is_some_and(|turn| turn.host == *self.name);
+                first().filter(|_| is_its_turn && self.run.phase == Phase::Upgrading)
+            }
+            HostStatus::Draining | HostStatus::Upgrading | HostStatus::Rebooting | HostStatus::Recovering => {
+                first().filter(|why| matches!(why.cause, Cause::Host(HostBlocker::NodeUnderWay { .. })))
+            }
+            HostStatus::Failed | HostStatus::TimedOut | HostStatus::Skipped | HostStatus::Cancelled => {
+                self.host.reason.clone().map(Why::from)
+            }
         }
     }
 
-    fn blockers(self) -> Vec<Blocker> {
+    fn blockers(self) -> Vec<Why> {
         let mut blockers = self.by_status();
         if !self.host.status.is_final() {
-            blockers.extend(self.view.hosts.get(self.name).into_iter().flat_map(liveness));
+            blockers.extend(self.by.view.hosts.get(self.name).into_iter().flat_map(liveness));
         }
-        let takes_part = self.state.enrolled(self.name).takes_part();
+        let takes_part = self.by.state.enrolled(self.name).takes_part();
         if self.host.status.is_under_way() && !takes_part {
-            blockers.push(Blocker::until(HostBlocker::LeavesAfterRun, self.deadline()));
+            blockers.push(Why::until(HostBlocker::LeavesAfterRun, self.deadline()));
         }
         blockers
     }
@@ -127,18 +147,18 @@ impl HostInRun<'_> {
     }
 
     /// The blockers that follow from its status.
-    fn by_status(self) -> Vec<Blocker> {
-        let Self { state, run, name, host, .. } = self;
-        let waits_for = |cause: HostBlocker| vec![Blocker::until(cause, self.deadline())];
+    fn by_status(self) -> Vec<Why> {
+        let Self { by: Explainer { state, now, .. }, run, name, host } = self;
+        let waits_for = |cause: HostBlocker| vec![Why::until(cause, self.deadline())];
         match host.status {
             HostStatus::Pending if state.has_unanswered_reboot(name) => {
                 reboot_under_way(state, name).map(waits_for).unwrap_or_default()
             }
             HostStatus::Pending => waits_for(HostBlocker::CommandUnsent { action: Action::Prepare }),
             HostStatus::Preparing => waits_for(HostBlocker::ReplyAwaited { action: Action::Prepare }),
-            HostStatus::Prepared if host.backoff.is_some() && host.reason.is_some() => {
+            HostStatus::Prepared if host.is_backed_off(*now) => {
                 let until = host.backoff.map_or(run.not_after, |backoff| backoff.until.min(run.not_after));
-                host.reason.clone().map(|reason| Blocker::until(reason, until)).into_iter().collect()
+                host.reason.clone().map(|reason| Why::until(reason, until)).into_iter().collect()
             }
             HostStatus::Prepared => match run.phase {
                 Phase::Preparing => waits_for(HostBlocker::HostsUnprepared { hosts: run.unprepared().len() }),
@@ -148,11 +168,16 @@ impl HostInRun<'_> {
                 self.before_turn()
             }
             HostStatus::Skipped if self.is_approved_since() => {
-                vec![Blocker::until(HostBlocker::ApprovedLate, run.not_after)]
+                vec![Why::until(HostBlocker::ApprovedLate, run.not_after)]
             }
-            HostStatus::Waiting => self.with_stuck_slot(self.reason()),
+            HostStatus::Waiting => {
+                let reason = self.by.waits_for(run, name, host);
+                let stuck = reason.as_ref().and_then(|reason| stuck_slot(state, reason)).map(Why::from);
+                let reason = reason.map(|reason| Why::until(reason, self.deadline()));
+                reason.into_iter().chain(stuck).collect()
+            }
             HostStatus::Failed | HostStatus::TimedOut | HostStatus::Skipped | HostStatus::Cancelled => {
-                self.with_stuck_slot(self.reason())
+                host.reason.clone().map(Why::from).into_iter().collect()
             }
             HostStatus::Draining | HostStatus::Recovering => {
                 node_under_way(state, name).map(waits_for).unwrap_or_default()
@@ -171,23 +196,11 @@ impl HostInRun<'_> {
         }
     }
 
-    /// `reason`, and, if an embedded slot is missing, the host that keeps one without being under way.
-    fn with_stuck_slot(self, reason: Option<Reason>) -> Vec<Blocker> {
-        let stuck = if let Some(Reason::SlotDenied { group, denial: Denial::Embedded(_) }) = &reason {
-            stuck_slot(self.state, group)
-        } else {
-            None
-        };
-        let until = (!self.host.status.is_final()).then(|| self.deadline());
-        let reason = reason.map(|reason| Blocker::until(reason, until));
-        reason.into_iter().chain(stuck.map(Blocker::from)).collect()
-    }
-
     /// Why it is not the host's turn: its own earlier slot, the hosts in progress, or the first host of its group.
-    fn before_turn(self) -> Vec<Blocker> {
-        let Self { state, run, .. } = self;
-        if let Some(blocker) = earlier_slot(state, self.name) {
-            return vec![Blocker::until(blocker, self.deadline())];
+    fn before_turn(self) -> Vec<Why> {
+        let run = self.run;
+        if let Some(blocker) = earlier_slot(self.by.state, self.name) {
+            return vec![Why::until(blocker, self.deadline())];
         }
         if run.has_room()
             && let Some(blockers) = self.by_turn()
@@ -196,44 +209,40 @@ impl HostInRun<'_> {
         }
         let under_way = run.under_way().get_min().and_then(|host| Some((host, run.host(host)?)));
         vec![match under_way {
-            None => Blocker::until(HostBlocker::TurnAwaited, self.deadline()),
+            None => Why::until(HostBlocker::TurnAwaited, self.deadline()),
             Some((name, host)) => {
                 let until = HostInRun { name, host, ..self }.deadline();
-                Blocker::until(HostBlocker::HostUnderWay { host: name.clone() }, until)
+                Why::until(HostBlocker::HostUnderWay { host: name.clone() }, until)
             }
         }]
     }
 
     /// Why the host of its group whose turn it is has no slot, be it this one or another.
-    fn by_turn(self) -> Option<Vec<Blocker>> {
-        let first = self.state.turn_of(self.run, &self.host.group, self.now)?.host;
-        let reason = self.state.turn_blocker(self.view, self.run, &first, self.now)?;
-        let mut blockers = self.with_stuck_slot(Some(reason));
-        if first != *self.name {
-            let by = Box::new(blockers.first()?.cause.clone());
-            blockers[0] = Blocker::until(HostBlocker::HostFirst { host: first, by }, self.deadline());
-        }
-        Some(blockers)
+    fn by_turn(self) -> Option<Vec<Why>> {
+        let Turn { host: first, waits_for, stuck } = self.by.turns.get(&self.host.group)?;
+        let by = waits_for.clone()?;
+        let why = if first == self.name {
+            Why::until(by, self.deadline())
+        } else {
+            Why::until(HostBlocker::HostFirst { host: first.clone(), by }, self.deadline())
+        };
+        Some([why].into_iter().chain(stuck.clone().map(Why::from)).collect())
     }
 
     /// Whether the run skipped the host because it was not approved, and it is approved by now.
     fn is_approved_since(self) -> bool {
         let left_out =
             matches!(self.host.reason, Some(Reason::AwaitsApproval { .. } | Reason::HostWithdrawn { .. }));
-        left_out && self.state.enrolled(self.name).takes_part()
+        left_out && self.by.state.enrolled(self.name).takes_part()
     }
 }
 
 /// What the hosts of the active run wait for whose turn has not come. It is made once for all of them.
 pub(crate) struct LastWaits<'a> {
-    state: &'a State,
-    view: &'a View,
+    by: Explainer<'a>,
     run: &'a Run,
-    now: DateTime<Utc>,
     /// What keeps every one of them.
     all: Option<LastWait>,
-    /// By group, why the host waits whose turn it is.
-    first: BTreeMap<&'a GroupName, Reason>,
 }
 
 impl<'a> LastWaits<'a> {
@@ -248,20 +257,13 @@ impl<'a> LastWaits<'a> {
                 first(run.under_way()).map(|(host, others)| LastWait::HostUnderWay { host, others })
             }
         };
-        let of_group = |group: &'a GroupName| {
-            let first = state.turn_of(run, group, now)?.host;
-            Some((group, state.turn_blocker(view, run, &first, now)?))
-        };
-        let first = run.ready().keys().filter_map(of_group).collect();
-        Self { state, view, run, now, all, first }
+        Self { by: Explainer::new(state, view, now), run, all }
     }
 
     /// What `host`, which is prepared or waits for a slot, waits for; absent if its turn was about to come.
     pub(crate) fn of_host(&self, name: &HostName, host: &RunHost) -> Option<LastWait> {
-        let own = || self.state.turn_blocker(self.view, self.run, name, self.now);
-        let own = (host.status == HostStatus::Waiting).then_some(own);
-        let of_turn = || own.map_or_else(|| self.first.get(&host.group).cloned(), |own| own());
-        self.all.clone().or_else(|| of_turn().map(|reason| LastWait::Recorded(Box::new(reason))))
+        let own = || self.by.waits_for(self.run, name, host);
+        self.all.clone().or_else(|| own().map(|reason| LastWait::Recorded(Box::new(reason))))
     }
 }
 
@@ -282,7 +284,7 @@ fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
 /// What the reboot queue does to the host.
 fn reboot_under_way(state: &State, name: &HostName) -> Option<HostBlocker> {
     let (index, entry) = state.entry_under_way(name)?;
-    let reason = entry.reason.clone().map(Reason::without_output);
+    let reason = entry.reason.clone();
     Some(HostBlocker::RebootUnderWay { index, status: entry.status, reason })
 }
 
@@ -302,11 +304,12 @@ fn remaining_node(state: &State, name: &HostName) -> Option<HostBlocker> {
     }
 }
 
-/// The first host that holds a slot of `group` without being under way.
-fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
+/// The first host that holds a slot of a group without being under way, if `reason` is that an embedded slot is missing.
+fn stuck_slot(state: &State, reason: &Reason) -> Option<HostBlocker> {
+    let Reason::SlotDenied { group, denial: Denial::Embedded(_) } = reason else { return None };
     let reason = |host: &HostName| {
         if let Some((_, entry)) = state.entry_under_way(host) {
-            return entry.reason.clone().map(Reason::without_output);
+            return entry.reason.clone();
         }
         let mut newest = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host)).peekable();
         let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());
@@ -319,24 +322,24 @@ fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
 
 /// Blockers that follow from the view of the host: it may be off, and a worker with a wrong clock may consider a
 /// command expired.
-fn liveness(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
+fn liveness(host: &SeenHost) -> impl Iterator<Item = Why> + use<> {
     let silent = (host.reachability == Reachability::Unreachable).then_some(HostBlocker::Silent);
     let skew = host.clock_skew_secs.filter(|seconds| seconds.saturating_abs() > CLOCK_SKEW_SECS_MAX);
     let skew = skew.map(|seconds| HostBlocker::WorkerClockSkew { seconds });
-    silent.into_iter().chain(skew).map(Blocker::from)
+    silent.into_iter().chain(skew).map(Why::from)
 }
 
-fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
+fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Why> {
     let left_out = left_out(state, view, host).map(|blocker| vec![blocker]);
     let slot = reboot_under_way(state, host).or_else(|| remaining_slot(state, host));
     let node = remaining_node(state, host);
-    let mut blockers: Vec<Blocker> = slot.into_iter().chain(node).map(Blocker::from).collect();
+    let mut blockers: Vec<Why> = slot.into_iter().chain(node).map(Why::from).collect();
     blockers.extend(left_out.unwrap_or_else(|| no_run(forecast, view.hosts.get(host))));
     blockers
 }
 
 /// Why a host is in no run, whether or not one is active.
-fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
+fn left_out(state: &State, view: &View, host: &HostName) -> Option<Why> {
     let Some(seen) = view.hosts.get(host) else { return Some(HostBlocker::NotAnnounced.into()) };
     if let Some(reason) = state.enrolled(host).left_out(host) {
         return Some(reason.into());
@@ -351,30 +354,30 @@ fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
         return Some(refused.unwrap_or(HostBlocker::NotServed).into());
     }
     let run = state.run.as_ref()?;
-    Some(Blocker::until(HostBlocker::AppearedLate, run.not_after))
+    Some(Why::until(HostBlocker::AppearedLate, run.not_after))
 }
 
 /// What the host itself lacks, that no run is active, and why none starts.
-fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Blocker> {
+fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Why> {
     let absent = match seen.map(|seen| seen.reachability) {
         Some(Reachability::Unreachable) => Some(HostBlocker::Silent),
         Some(Reachability::Awaited) => Some(HostBlocker::HeartbeatAwaited),
         Some(Reachability::Reachable | Reachability::Unknown) | None => None,
     };
-    let mut blockers: Vec<Blocker> = absent.map(Blocker::from).into_iter().collect();
+    let mut blockers: Vec<Why> = absent.map(Why::from).into_iter().collect();
     match &forecast.next {
-        NextRun::At(start) => blockers.push(Blocker::until(HostBlocker::NoRun, start.at)),
+        NextRun::At(start) => blockers.push(Why::until(HostBlocker::NoRun, start.at)),
         NextRun::Never(by) => blockers.extend([HostBlocker::NoRun.into(), by.clone().into()]),
         NextRun::Blocked { start, by } => {
             let cause = Cause::OpenWindow { by: by.clone(), open_until: start.occurrence.end };
             // Heartbeats are awaited only briefly; the leader decides how long.
             let until = (!matches!(by, WindowBlocker::HostsAwaited { .. })).then_some(start.latest);
-            blockers.extend([HostBlocker::NoRun.into(), Blocker::until(cause, until)]);
+            blockers.extend([HostBlocker::NoRun.into(), Why::until(cause, until)]);
         }
     }
     blockers.extend(forecast.used.clone().map(|used| {
         let until = used.open_until;
-        Blocker::until(HostBlocker::WindowUsed(used), until)
+        Why::until(HostBlocker::WindowUsed(used), until)
     }));
     blockers
 }

@@ -4,7 +4,6 @@
 mod apply;
 mod cke_cases;
 mod common;
-mod documented;
 mod format;
 mod properties;
 mod reboot_queue;

@@ -180,7 +180,7 @@ impl World {
     ) -> bool {
         match blocker {
             EntryBlocker::Failed { .. } => self.give_up_entry(index),
-            EntryBlocker::ReplyAwaited(_) => self.await_reply(index, entry, silent_since),
+            EntryBlocker::ReplyAwaited { .. } => self.await_reply(index, entry, silent_since),
             EntryBlocker::NotReady(why) | EntryBlocker::Queue(QueueBlocker::NotReady { why, .. }) => {
                 self.make_ready(&entry.host, why)
             }
@@ -200,7 +200,9 @@ impl World {
                 !is_new || self.until_granted("windows are accepted", Self::config_with_windows)
             }
             // A run may be at work on that node, or have the slot.
-            EntryBlocker::Queue(QueueBlocker::ApiServerUnderWay(_) | QueueBlocker::ApiServerWaits(_)) => {
+            EntryBlocker::Queue(
+                QueueBlocker::ApiServerUnderWay { .. } | QueueBlocker::ApiServerWaits { .. },
+            ) => {
                 self.help_run();
                 true
             }
@@ -208,7 +210,7 @@ impl World {
                 self.help_run();
                 self.release_slots()
             }
-            EntryBlocker::BackedOff { .. } | EntryBlocker::Queue(QueueBlocker::BackedOff(_)) => {
+            EntryBlocker::BackedOff { .. } | EntryBlocker::Queue(QueueBlocker::BackedOff { .. }) => {
                 self.help_backed_off(entry);
                 true
             }
@@ -218,17 +220,17 @@ impl World {
             }
             EntryBlocker::Queue(
                 QueueBlocker::NothingQueued
-                | QueueBlocker::Full(_)
+                | QueueBlocker::Full { .. }
                 | QueueBlocker::Clock(_)
-                | QueueBlocker::UnclearWindows(_),
+                | QueueBlocker::UnclearWindows { .. },
             )
-            | EntryBlocker::Behind(_)
+            | EntryBlocker::Behind { .. }
             | EntryBlocker::CommandUnsent => true,
-            EntryBlocker::CommandRuns(_)
-            | EntryBlocker::BootAwaited(_)
+            EntryBlocker::CommandRuns { .. }
+            | EntryBlocker::BootAwaited { .. }
             | EntryBlocker::AttemptUnknown { .. }
             | EntryBlocker::RetryAwaited { .. }
-            | EntryBlocker::CancelAwaited(_)
+            | EntryBlocker::CancelAwaited { .. }
             | EntryBlocker::CheckAwaited { .. } => self.await_command(index, entry, silent_since),
             EntryBlocker::NoCommand => {
                 self.restore_command();

@@ -13,7 +13,7 @@ use super::check::Check;
 use crate::rest::Client;
 
 /// What is read of the state.
-const FIELDS: &str = "next-upgrade-reason,next-upgrade-why,pending-hosts,config-warnings";
+const FIELDS: &str = "next-upgrade-why,pending-hosts,config-warnings";
 
 /// Every check. Each part that cannot be read is a problem of its own. Without a leader, what an instance says of the site is what was
 /// last known.
@@ -98,9 +98,8 @@ fn cluster(state: &ClusterState<'static>) -> Vec<Check> {
 fn site(state: &State<'static>) -> Vec<Check> {
     let mut checks = Vec::new();
     if state.is_clock_in_doubt() {
-        // An instance of an older version says it in a word.
-        let found = state.next_upgrade_why.as_deref().or(state.next_upgrade_reason.as_deref());
-        checks.push(Check::problem("clock", found.unwrap_or_default(), "correct the clocks of its machines"));
+        let found = state.next_upgrade_why.as_ref().map_or("", |why| why.text.as_str());
+        checks.push(Check::problem("clock", found, "correct the clocks of its machines"));
     }
     if let Some(pending) = state.pending_hosts.filter(|pending| *pending > 0) {
         let advice =
@@ -192,7 +191,7 @@ mod tests {
         assert_eq!(verdicts(&checks), expected);
         assert_eq!(checks[1].found, "instance b1 has not been heard since 2026-11-21T01:00:00Z");
         let state = json!({
-            "next-upgrade-reason": "clock-behind", "next-upgrade-why": "no run starts automatically: the clock is behind",
+            "next-upgrade-why": { "kind": "clock-behind", "text": "no run starts automatically: the clock is behind" },
             "pending-hosts": 2, "config-warnings": [{"kind": "x", "message": "no application"}],
         });
         let expected = [

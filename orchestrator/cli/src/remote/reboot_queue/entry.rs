@@ -42,13 +42,13 @@ mod tests {
             {
                 "index": "7", "node": "h\u{1b}1", "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
                 "drain_backoff_count": 0, "required": false, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": true, "boot_id": "one",
-                "why": "its worker has not answered reboot since 2026-11-21T01:00:06Z", "why_kind": "reply-awaited",
+                "why": { "kind": "reply-awaited", "text": "its worker has not answered reboot since 2026-11-21T01:00:06Z" },
                 "added_by": "anna", "reason": "a new kernel",
             },
             {
                 "index": "8", "node": "h2", "status": "queued", "last_transition_time": "2026-11-21T01:00:00Z",
-                "drain_backoff_count": 2, "drain_backoff_expire": "2026-11-21T01:10:00Z", "why": "the queue is disabled",
-                "required": true, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "why_kind": "disabled",
+                "drain_backoff_count": 2, "drain_backoff_expire": "2026-11-21T01:10:00Z", "why": { "kind": "disabled", "text": "the queue is disabled" },
+                "required": true, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false,
             },
         ]);
         let entries = Vec::<Entry>::deserialize(entries).unwrap();

@@ -164,7 +164,7 @@ mod tests {
         let entries = json!([
             {
                 "index": "7", "node": "10.0.0.100", "status": "draining", "last_transition_time": "2026-11-21T01:00:05Z",
-                "drain_backoff_count": 0, "why": "not shown", "required": false, "cancel_requested": false,
+                "drain_backoff_count": 0, "why": { "kind": "a kind", "text": "not shown" }, "required": false, "cancel_requested": false,
                 "added_at": "2026-11-21T01:00:00Z",
             },
             {

@@ -34,7 +34,7 @@ mod tests {
         };
         let report = json!({
             "hostname": "h01", "status": "timed-out", "since": "2026-11-21T01:35:00Z",
-            "reason": "it did not come back\u{1b}", "application": "a", "group": "default",
+            "why": { "kind": "boot-timeout", "text": "it did not come back\u{1b}" }, "application": "a", "group": "default",
             "phases": [phase("preparing", 0, Some(65), Some(1)), phase("rebooting", 5, None, None)],
             "late-answers": [{ "time": "2026-11-21T01:42:10Z", "action": "reboot", "result": "done" }],
             "versions-before": { "linux": "6.1", "libc": "2.36", "old": "1" },
@@ -44,7 +44,7 @@ mod tests {
         let expected = "\
 host:     h01
 status:   timed-out since 2026-11-21T01:35:00Z
-reason:   it did not come back\u{fffd}
+why:      it did not come back\u{fffd}
 late:     to reboot, it answered done at 2026-11-21T01:42:10Z
 versions: unknown, NATS is unreachable
 

@@ -34,7 +34,7 @@ mod tests {
         let opened = "2026-11-26T00:00:00Z";
         let missed = json!({
             "window-start": opened, "latest-start": opened, "window-end": opened, "recorded-at": opened,
-            "reason": "no host is there", "reason-kind": "no-hosts",
+            "why": { "kind": "no-hosts", "text": "no host is there" },
         });
         let rows = vec![Listed::Missed(serde_json::from_value(missed).unwrap())];
         let text = rows.text(&Canvas { is_wide: false, columns: Some(80), zone: Zone::Utc });
@@ -48,7 +48,7 @@ mod tests {
             json!({
                 "window-start": format!("2026-11-{day}T01:00:00Z"), "latest-start": format!("2026-11-{day}T04:00:00Z"),
                 "window-end": format!("2026-11-{day}T05:00:00Z"), "recorded-at": "2026-11-23T09:12:31Z",
-                "reason": reason, "reason-kind": "no-leader",
+                "why": { "kind": "no-leader", "text": reason },
             })
         };
         let mut page = json!({ "items": [missed(23, "no orchestrator led"), missed(22, &"no host is there ".repeat(9))] });
@@ -60,7 +60,7 @@ mod tests {
         let narrow = shown(false, Some(80));
         assert!(
             narrow.starts_with(
-                "WINDOW                REASON\n\
+                "WINDOW                WHY\n\
                  2026-11-23T01:00:00Z  no orchestrator led (and 3 more before it)\n"
             ),
             "{narrow}"

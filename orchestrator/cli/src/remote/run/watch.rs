@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use os_upgrade_api_types::body::{HostOfRun, Progress, Stamp};
+use os_upgrade_api_types::body::{HostOfRun, Progress, Stamp, Why};
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_api_types::routes::runs::{self as routes, HostOfRunInFull, Run, RunInFull};
 use os_upgrade_api_types::routes::state::{self, CurrentUpgrade, HostState, State};
-use os_upgrade_api_types::word::Word;
+use os_upgrade_api_types::word::{WhyKind, Word};
 use os_upgrade_console::progress::{belongs_to_run, counted, is_at_work, percent_done, progress_text};
 use os_upgrade_console::rows::runs;
 use os_upgrade_console::span;
@@ -23,7 +23,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use super::super::events::news::News;
-use super::nodes;
 use crate::Failure;
 use crate::output::Output;
 use crate::rest::Client;
@@ -39,7 +38,7 @@ const TEXT_CHARS_MAX: usize = 200;
 /// The most bars on a screen; further hosts under way are not drawn.
 const BARS_MAX: usize = 10;
 /// What is read of the state.
-const FIELDS: &str = "current-upgrade-info,hosts/hostname,hosts/progress,hosts/why,hosts/blockers/kind";
+const FIELDS: &str = "current-upgrade-info,hosts/hostname,hosts/progress";
 
 /// The run timed out.
 const TIMED_OUT: u8 = 3;
@@ -80,8 +79,8 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
     let (run, result, hosts) = loop {
         let state: State<'_> =
             patiently(client, &screen, || state::READ.call().with("fields", FIELDS)).await?;
-        if let Some(mut current) = state.current_upgrade_info.filter(|current| current.id == id) {
-            let progress = by_host(state.hosts.unwrap_or_default(), &mut current.hosts);
+        if let Some(current) = state.current_upgrade_info.filter(|current| current.id == id) {
+            let progress = by_host(state.hosts.unwrap_or_default());
             // In this order, so that no bar is drawn again that is out of date.
             screen.draw(&current, &progress, Utc::now());
             screen.say(&changes.lines(current.hosts.iter().map(InRun::from)));
@@ -139,9 +138,8 @@ async fn patiently<T: DeserializeOwned>(
     }
 }
 
-/// The progress of each host. What the nodes of `hosts` wait for is added to them.
-fn by_host(seen: Vec<HostState<'static>>, hosts: &mut [HostOfRun<'static>]) -> Reports {
-    nodes::add(hosts.iter_mut().map(nodes::of_state), &seen);
+/// The progress of each host.
+fn by_host(seen: Vec<HostState<'static>>) -> Reports {
     let reporting = seen.into_iter().filter_map(|host| Some((host.hostname.into_owned(), host.progress?)));
     reporting.collect()
 }
@@ -176,9 +174,12 @@ impl Changes {
         let mut lines = Vec::new();
         for host in hosts {
             let words = words(host);
-            if self.shown.get(host.name) != Some(&words) {
+            // A skew may change by the second.
+            let is_of_clock = host.why.and_then(Why::kind).is_some_and(WhyKind::is_of_clock);
+            let news = if is_of_clock { host.status.to_string() } else { words.clone() };
+            if self.shown.get(host.name) != Some(&news) {
                 lines.push(format!("{}: {words}", one_line(host.name, TEXT_CHARS_MAX)));
-                self.shown.insert(host.name.to_owned(), words);
+                self.shown.insert(host.name.to_owned(), news);
             }
         }
         lines
@@ -188,7 +189,7 @@ impl Changes {
 /// Status of a host, and why it is not progressing.
 fn words(InRun { name: _, status, why }: InRun<'_>) -> String {
     match why {
-        Some(reason) => one_line(&format!("{status} ({reason})"), TEXT_CHARS_MAX),
+        Some(why) => one_line(&format!("{status} ({})", why.text), TEXT_CHARS_MAX),
         None => one_line(status.as_str(), TEXT_CHARS_MAX),
     }
 }
@@ -198,18 +199,18 @@ fn words(InRun { name: _, status, why }: InRun<'_>) -> String {
 struct InRun<'a> {
     name: &'a str,
     status: &'a Word<HostStatus>,
-    why: Option<&'a str>,
+    why: Option<&'a Why>,
 }
 
 impl<'a> From<&'a HostOfRun<'_>> for InRun<'a> {
     fn from(host: &'a HostOfRun<'_>) -> Self {
-        Self { name: &host.hostname, status: &host.status, why: host.reason.reason.as_deref() }
+        Self { name: &host.hostname, status: &host.status, why: host.why.as_ref() }
     }
 }
 
 impl<'a> From<&'a HostOfRunInFull<'_>> for InRun<'a> {
     fn from(host: &'a HostOfRunInFull<'_>) -> Self {
-        Self { name: &host.hostname, status: &host.status, why: host.reason.as_deref() }
+        Self { name: &host.hostname, status: &host.status, why: host.why.as_ref() }
     }
 }
 
@@ -334,8 +335,9 @@ mod tests {
 
     use super::*;
 
-    fn host(name: &str, status: &str, reason: Option<&str>) -> HostOfRun<'static> {
-        let host = json!({ "hostname": name, "status": status, "reason": reason });
+    fn host(name: &str, status: &str, why: Option<&str>) -> HostOfRun<'static> {
+        let why = why.map(|text| json!({ "kind": "a kind", "text": text }));
+        let host = json!({ "hostname": name, "status": status, "why": why });
         serde_json::from_value(host).unwrap()
     }
 
@@ -354,14 +356,10 @@ mod tests {
 
     #[test]
     fn what_nodes_wait_for_is_said() {
-        let mut hosts = [host("h01", "draining", None), host("h02", "upgrading", None)];
-        let node = |name: &str, why: &str| json!({ "hostname": name, "why": why, "blockers": [{ "kind": "node-under-way" }] });
-        let mut upgrading =
-            json!({ "hostname": "h02", "why": "", "progress": { "percent": 40, "text": "unpacking" } });
-        upgrading["blockers"] = json!([{ "kind": "reply-awaited" }]);
-        let state =
-            json!([node("h01", "its node is being drained: pod shop/db-0 is terminating"), upgrading]);
-        let progress = by_host(serde_json::from_value(state).unwrap(), &mut hosts);
+        let waits = "its node is being drained: pod shop/db-0 is terminating";
+        let hosts = [host("h01", "draining", Some(waits)), host("h02", "upgrading", None)];
+        let upgrading = json!([{ "hostname": "h02", "progress": { "percent": 40, "text": "unpacking" } }]);
+        let progress = by_host(serde_json::from_value(upgrading).unwrap());
         let said = |host: &HostOfRun<'_>| message(host, progress.get(&*host.hostname));
         assert_eq!(
             (said(&hosts[0]), said(&hosts[1])),

@@ -6,8 +6,8 @@ use os_upgrade_console::describe;
 use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::reboot_queue::Entry;
 use os_upgrade_kernel::{
-    Answer, CommandJob, CommandOrder, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order, Purge,
-    SlotJob, SlotOrder, State, View, explain_entry, next_reboot,
+    Answer, Cause, CommandJob, CommandOrder, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order,
+    Purge, SlotJob, SlotOrder, State, View, Why, explain_entry, next_reboot,
 };
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
@@ -120,21 +120,26 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
     }
 }
 
-/// An explanation: its sentence, status, reason, and the kinds of its blockers.
+fn sentence(whys: &[Why]) -> String {
+    whys.iter().map(|why| describe(why).to_string()).collect::<Vec<_>>().join("; ")
+}
+
+/// An explanation: its sentences, status, and kinds.
 pub(crate) fn explanation(explanation: &Explanation) -> String {
-    let Explanation { status, since, reason, blockers } = explanation;
+    let Explanation { status, since, whys } = explanation;
     let time = |time: DateTime<Utc>| os_upgrade_protocol::time::format(time);
     let until =
         |until: Option<DateTime<Utc>>| until.map(|until| format!("@{}", time(until))).unwrap_or_default();
-    let kind = |cause| serde_json::to_value(cause).unwrap()["kind"].as_str().unwrap().to_owned();
-    let kinds: Vec<String> =
-        blockers.iter().map(|blocker| kind(&blocker.cause) + &until(blocker.until)).collect();
+    let kind = |cause: &Cause| {
+        assert_eq!(serde_json::to_value(cause).unwrap()["kind"], cause.kind(), "{cause:?}");
+        cause.kind().to_owned()
+    };
+    let kinds: Vec<String> = whys.iter().map(|why| kind(&why.cause) + &until(why.until)).collect();
     let parts = [
-        Some(describe(explanation).to_string()),
+        Some(sentence(whys)).filter(|sentence| !sentence.is_empty()),
         status.map(|status| format!("status={status}")),
         since.map(|since| format!("since={}", time(since))),
-        reason.as_ref().map(|reason| format!("reason={}", reason.kind())),
-        (!kinds.is_empty()).then(|| format!("blockers={}", kinds.join(","))),
+        (!kinds.is_empty()).then(|| format!("why={}", kinds.join(","))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }

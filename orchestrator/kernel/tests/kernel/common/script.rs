@@ -12,11 +12,11 @@ use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,
-    EnrolmentOperation, Expected, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,
-    LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome, OnFailure,
-    Operation, Order, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation,
-    RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenMark, SeenNode, Settings,
-    SlotOperation, SlotOrder, Subject, Volumes, explain, forecast,
+    EnrolmentOperation, Expected, Explainer, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings,
+    LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome,
+    OnFailure, Operation, Order, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings,
+    RebootOperation, RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenMark, SeenNode,
+    Settings, SlotOperation, SlotOrder, Subject, Volumes, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -86,13 +86,8 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         "queue" => render::queue(&site.state, &site.view, site.now),
         "explain" => {
             let forecast = forecast(&site.state, &site.view, site.now);
-            vec![render::explanation(&explain(
-                &site.state,
-                &site.view,
-                &forecast,
-                &host(words.at(1)),
-                site.now,
-            ))]
+            let explainer = Explainer::new(&site.state, &site.view, site.now);
+            vec![render::explanation(&explainer.explain(&forecast, &host(words.at(1))))]
         }
         "takeover" => {
             site.start_timer = StartTimer::default();

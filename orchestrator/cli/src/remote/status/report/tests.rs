@@ -1,5 +1,7 @@
 //! The screen for sites in which something goes on.
 
+use os_upgrade_api_types::openapi::fields_of;
+use os_upgrade_api_types::routes::state::State;
 use serde_json::json;
 
 use super::*;
@@ -16,7 +18,6 @@ fn now() -> DateTime<Utc> {
 fn required() -> Vec<(&'static str, Value)> {
     let time = "2026-11-21T01:00:00Z";
     vec![
-        ("state hosts *", json!({ "why": "", "blockers": [] })),
         ("state hosts * node", json!({ "stage": "evicting", "since": time })),
         (
             "runs items *",
@@ -24,10 +25,7 @@ fn required() -> Vec<(&'static str, Value)> {
                 "trigger": "operator", "start-time": time, "not-after": time, "phase": "upgrading", "rollout": {}, "counts": {},
             }),
         ),
-        (
-            "missed-runs items *",
-            json!({ "latest-start": time, "window-end": time, "recorded-at": time, "reason-kind": "no-leader" }),
-        ),
+        ("missed-runs items *", json!({ "latest-start": time, "window-end": time, "recorded-at": time })),
         ("slots", json!({ "provider": "embedded", "reclaim": "never", "groups": [] })),
         ("slots groups *", json!({ "held": 1, "excess": 0, "holders": [], "waiters": [] })),
         (
@@ -79,8 +77,7 @@ fn read(answers: &Value) -> Report {
 fn active() -> Value {
     let waiting = |name: &str| {
         json!({
-            "hostname": name, "status": "waiting", "why": "waiting for its turn: h03 is under way",
-            "blockers": [{ "kind": "host-under-way" }],
+            "hostname": name, "status": "waiting", "why": { "kind": "host-under-way", "text": "waiting for its turn: h03 is under way" },
         })
     };
     json!({
@@ -91,12 +88,10 @@ fn active() -> Value {
                 "counts": { "upgraded": 2, "failed": 1, "upgrading": 1, "waiting": 5 },
             },
             "hosts": [
-                { "hostname": "h01", "status": "upgraded", "why": "it is upgraded", "blockers": [] },
-                { "hostname": "h03", "status": "upgrading", "why": "its worker has not answered upgrade yet",
-                  "blockers": [{ "kind": "reply-awaited" }], "progress": { "percent": 40, "text": "unpacking\u{1b}[2J" } },
+                { "hostname": "h01", "status": "upgraded", "why": { "kind": "a kind", "text": "it is upgraded" } },
+                { "hostname": "h03", "status": "upgrading", "why": { "kind": "reply-awaited", "text": "its worker has not answered upgrade yet" }, "progress": { "percent": 40, "text": "unpacking\u{1b}[2J" } },
                 waiting("h04"), waiting("h05"), waiting("h06"), waiting("h07"), waiting("h08"),
-                { "hostname": "new", "why": "waits for approval: os-upgrade hosts approve new",
-                  "blockers": [{ "kind": "awaits-approval" }] },
+                { "hostname": "new", "why": { "kind": "awaits-approval", "text": "waits for approval: os-upgrade hosts approve new" } },
             ],
         },
         "runs": { "items": [{ "id": "019aa3f0-0000-7000-8000-000000000001", "trigger": "operator", "actor": "token ci", "phase": "upgrading" }] },
@@ -175,9 +170,14 @@ fn selected(value: &Value, fields: &[&str]) -> Value {
 #[test]
 fn fields_that_are_asked_for_make_the_same_screen() {
     let mut answers = active();
+    let known = fields_of::<State<'_>>();
+    let unknown: Vec<_> =
+        super::super::FIELDS.iter().filter(|field| !known.iter().any(|it| it == *field)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
     answers["state"]["hosts"][0]["reboot-ineffective"] = json!("kernel 6.2 is installed, and 6.1 runs");
+    answers["state"]["hosts"][0]["also"] = json!([{ "kind": "host-withdrawn", "text": "withdrawn" }]);
     answers["state"]["hosts"].as_array_mut().unwrap().push(json!({
-        "hostname": "h02", "why": "its node is being uncordoned", "blockers": [{ "kind": "node-under-way" }],
+        "hostname": "h02", "why": { "kind": "node-under-way", "text": "its node is being uncordoned" },
         "node": { "stage": "uncordoning", "waits": { "kind": "not-ready", "text": "it is not ready" } },
     }));
     let whole = read(&answers).screen(&canvas(None), now());
@@ -191,7 +191,7 @@ fn fields_that_are_asked_for_make_the_same_screen() {
 fn node_without_a_worker_that_was_given_up() {
     let answers = json!({
         "state": { "status": "idle", "hosts": [{
-            "hostname": "n1", "why": "it has held a slot", "blockers": [{ "kind": "slot-held" }], "node": { "stage": "drained", "kept": true },
+            "hostname": "n1", "why": { "kind": "slot-held", "text": "it has held a slot" }, "node": { "stage": "drained", "kept": true },
         }] },
         "slots": { "groups": [{ "group": "default", "holders": [
             { "id": "n1", "entry": "4", "reason": "taken for entry 4 of the reboot queue", "stuck": false },
@@ -259,7 +259,7 @@ fn holder_that_the_active_run_tries_again_needs_nobody() {
     answers["slots"]["groups"][0]["holders"][0]["stuck"] = json!(false);
     let named = |answers: &Value| read(answers).screen(&canvas(None), now()).contains("h02 holds a slot");
     assert!(named(&answers));
-    let preparing = json!({ "hostname": "h02", "status": "preparing", "why": "", "blockers": [] });
+    let preparing = json!({ "hostname": "h02", "status": "preparing" });
     answers["state"]["hosts"].as_array_mut().unwrap().push(preparing);
     assert!(!named(&answers));
 }
@@ -268,9 +268,8 @@ fn holder_that_the_active_run_tries_again_needs_nobody() {
 #[test]
 fn withdrawn_holder_is_not_retried() {
     let mut answers = active();
-    let blocked = json!({ "hostname": "h02", "why": "withdrawn", "blockers": [
-        { "kind": "slot-held" }, { "kind": "host-withdrawn" },
-    ] });
+    let blocked = json!({ "hostname": "h02", "why": { "kind": "slot-held", "text": "it has held a slot" },
+        "also": [{ "kind": "host-withdrawn", "text": "withdrawn" }] });
     answers["state"]["hosts"].as_array_mut().unwrap().push(blocked);
     let screen = read(&answers).screen(&canvas(None), now());
     let expected = "
@@ -302,8 +301,7 @@ fn run_that_is_due_waits_for_the_active_one() {
 fn an_idle_site_on_one_screen() {
     let answers = json!({
         "state": {
-            "status": "idle", "next-upgrade-reason": "no-occurrence",
-            "next-upgrade-why": "no run starts automatically: no upcoming maintenance window is long enough",
+            "status": "idle", "next-upgrade-why": { "kind": "no-occurrence", "text": "no run starts automatically: no upcoming maintenance window is long enough" },
             "denied-until": "2026-11-22T00:00:00Z",
             "window-used-by": { "kind": "cancel", "run": "019aa3f0-0000-7000-8000-000000000001" },
             "config-warnings": [{ "kind": "not-announced", "message": "no host announces typo" }],
@@ -311,7 +309,7 @@ fn an_idle_site_on_one_screen() {
                 "id": "019aa3f0-0000-7000-8000-000000000001", "start-time": "2026-11-21T01:00:00Z",
                 "end-time": "2026-11-21T01:24:07Z", "result": "completed", "counts": { "upgraded": 2 },
             },
-            "hosts": [{ "hostname": "h01", "why": "no run is active", "blockers": [{ "kind": "no-run" }] }],
+            "hosts": [{ "hostname": "h01", "why": { "kind": "no-run", "text": "no run is active" } }],
         },
         "runs": { "items": [] }, "slots": { "groups": [] }, "cluster": { "leader": "a1" }, "windows": null,
     });
@@ -331,7 +329,7 @@ NEEDS A PERSON
 /// Even if its slot was released since; while it holds one, that needs a person.
 #[test]
 fn host_that_failed_in_the_last_run_is_shown() {
-    let host = |name: &str, status: &str| json!({ "hostname": name, "status": status, "reason": "no space" });
+    let host = |name: &str, status: &str| json!({ "hostname": name, "status": status, "why": { "kind": "worker-error", "text": "no space" } });
     let mut answers = json!({
         "state": {
             "status": "idle",
@@ -370,7 +368,8 @@ fn missed_run_is_shown_until_the_next_run() {
         let mut answers =
             if is_active { active() } else { json!({ "state": { "status": "idle", "hosts": [] } }) };
         answers["missed-runs"] = json!({ "items": [{
-            "window-start": "2026-11-21T01:00:00Z", "reason": "no orchestrator\u{1b} led", "unrecorded": 2,
+            "window-start": "2026-11-21T01:00:00Z", "unrecorded": 2,
+            "why": { "kind": "no-leader", "text": "no orchestrator\u{1b} led" },
         }] });
         let runs = started.map(|at| json!({ "id": "r1", "start-time": at }));
         answers["runs"] = json!({ "items": runs.as_slice() });
@@ -394,8 +393,8 @@ fn missed_run_is_shown_until_the_next_run() {
 fn one_screen_is_enough_for_any_site() {
     let mut answers = active();
     let long = "n".repeat(255);
-    let host = |at: usize| json!({ "hostname": format!("{long}{at}"), "status": "upgrading", "why": "x", "blockers": [] });
-    let waiting = |at: usize| json!({ "hostname": format!("w{at}"), "status": "waiting", "why": format!("{long}{at}"), "blockers": [] });
+    let host = |at: usize| json!({ "hostname": format!("{long}{at}"), "status": "upgrading", "why": { "kind": "a kind", "text": "x" } });
+    let waiting = |at: usize| json!({ "hostname": format!("w{at}"), "status": "waiting", "why": { "kind": "a kind", "text": format!("{long}{at}") } });
     answers["state"]["hosts"] = (0..500).map(host).chain((0..500).map(waiting)).collect();
     answers["cluster"]["warnings"] = (0..500).map(|at| json!(format!("{long}{at}"))).collect();
     let screen = read(&answers).screen(&canvas(Some(80)), now());
@@ -416,7 +415,7 @@ fn entry(index: &str, node: &str, kind: &str, why: &str) -> Value {
     json!({
         "index": index, "node": node, "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
         "drain_backoff_count": 0, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "required": false,
-        "why": why, "why_kind": kind, "needs_operator": needs_operator,
+        "why": { "kind": kind, "text": why }, "needs_operator": needs_operator,
     })
 }
 
@@ -428,8 +427,8 @@ fn the_reboot_queue_on_the_screen() {
     let answers = json!({
         "state": {
             "status": "idle",
-            "reboot-queue": { "enabled": true, "counts": { "queued": 3, "rebooting": 2 }, "why": "2 are under way" },
-            "hosts": [{ "hostname": "h07", "why": "entry 7 is at work on it", "blockers": [{ "kind": "reboot-under-way" }] }],
+            "reboot-queue": { "enabled": true, "counts": { "queued": 3, "rebooting": 2 }, "why": { "kind": "full", "text": "2 are under way" } },
+            "hosts": [{ "hostname": "h07", "why": { "kind": "reboot-under-way", "text": "entry 7 is at work on it" } }],
         },
         "reboots": { "items": [
             entry("7", "h07", "reply-awaited", "its worker has not answered"), entry("8", "h08", "failed", "reboot failed: x"),
@@ -465,13 +464,13 @@ fn kubernetes_nodes_on_the_screen() {
     let mut answers = active();
     let host = |name: &str, status: &str, why: &str, kind: &str, kept: bool| {
         json!({
-            "hostname": name, "status": status, "why": why, "blockers": [{ "kind": kind }],
+            "hostname": name, "status": status, "why": { "kind": kind, "text": why },
             "node": if kept { json!({ "kept": true }) } else { json!({}) },
         })
     };
     let pods = "its node is being drained since 2026-11-21T01:00:00Z: pod shop/db-0 is kept by the budget db";
     let out_of_run = json!({
-        "hostname": "h 9", "why": "its node stays cordoned; no run is active", "blockers": [{ "kind": "node-cordoned" }],
+        "hostname": "h 9", "why": { "kind": "node-cordoned", "text": "its node stays cordoned; no run is active" },
         "node": { "kept": true }, "reboot-ineffective": "kernel 6.2 is installed, and 6.1 runs even after a reboot",
     });
     answers["state"]["hosts"] = json!([
@@ -510,7 +509,7 @@ fn run_that_has_left_a_node_unready_on_the_screen() {
     answers["state"]["current-upgrade-info"] = Value::Null;
     answers["state"]["pending-hosts"] = json!(0);
     answers["state"]["hosts"] = json!([{
-        "hostname": "h02", "why": "no run is active", "blockers": [{ "kind": "no-run" }],
+        "hostname": "h02", "why": { "kind": "no-run", "text": "no run is active" },
         "node": { "stage": "uncordoning", "waits": { "kind": "not-ready", "text": "it is not ready" } },
     }]);
     answers["slots"] = json!({ "groups": [{ "group": "default", "holders": [

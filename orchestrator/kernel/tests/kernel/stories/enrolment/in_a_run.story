@@ -56,7 +56,7 @@
   + host-withdrawn actor=admin host=h1 reason=moved
   = done
 > explain h1
-  its worker has not answered upgrade yet; it takes no part in runs after this one | status=upgrading | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z,leaves-after-run@2026-11-21T05:00:00Z
+  its worker has not answered upgrade yet; it takes no part in runs after this one | status=upgrading | since=2026-11-21T01:00:00Z | why=reply-awaited@2026-11-21T05:00:00Z,leaves-after-run@2026-11-21T05:00:00Z
 > reply h1 upgrade reboot-required
   + r1 h1: reboot-required
   ! send r1/h1/reboot/1 until 2026-11-21T05:00:00Z, lock h2 of default
@@ -92,7 +92,7 @@
   + hosts-approved actor=admin hosts=[h5]
   = done
 > explain h5
-  withdrawn by admin: broken | status=cancelled | since=2026-11-21T01:00:00Z | reason=host-withdrawn | blockers=host-withdrawn
+  withdrawn by admin: broken | status=cancelled | since=2026-11-21T01:00:00Z | why=host-withdrawn
 > locked h3 granted
   + r1 h3: slot-granted group=default provider=external
   ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z
@@ -131,7 +131,7 @@
   h5 cancelled: withdrawn by admin: broken
   slot h4: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=(releasing=(why=not-needed)) unsent-at-fence=null
 > explain h1
-  withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn
+  withdrawn by admin: moved | why=host-withdrawn
 # A window starts no run without an approved host.
 > withdraw h3
   + host-withdrawn actor=admin host=h3 reason=moved
@@ -143,13 +143,13 @@
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(before=(max-concurrent=2) path=rollout) (after=[(days-of-week=Saturday duration=4h start-time=01:00 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
-  withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn
+  withdrawn by admin: moved | why=host-withdrawn
 > due r2
 > approve h3
   + hosts-approved actor=admin hosts=[h3]
   = done
 > explain h3
-  no run is active; the next starts automatically at 2026-11-21T01:00:00Z | blockers=no-run@2026-11-21T01:00:00Z
+  no run is active; the next starts automatically at 2026-11-21T01:00:00Z | why=no-run@2026-11-21T01:00:00Z
 > due r2
   + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved))] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(window end=2026-11-21T05:00:00Z start=2026-11-21T01:00:00Z)
   ! send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, retract 6 of h5

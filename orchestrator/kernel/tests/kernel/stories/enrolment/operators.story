@@ -12,7 +12,7 @@
   + fence-passed sequence=1
 # No host is approved.
 > explain h1
-  waits for approval: os-upgrade hosts approve h1 | reason=awaits-approval | blockers=awaits-approval
+  waits for approval: os-upgrade hosts approve h1 | why=awaits-approval
 > trigger r1 validate
   = refused: none of the 3 hosts of the configured applications is approved: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > trigger r1
@@ -26,7 +26,7 @@
 > approve h1 by=eve
   = done
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval | blockers=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | why=awaits-approval
 # One host takes part; the others are listed as skipped.
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=(awaits-approval host=h2)) (application=debian group=default host=h3 skipped=(awaits-approval host=h3))] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
@@ -38,14 +38,14 @@
   h2 skipped: waits for approval: os-upgrade hosts approve h2
   h3 skipped: waits for approval: os-upgrade hosts approve h3
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | status=skipped | since=2026-11-21T01:00:00Z | why=awaits-approval
 > approve h2 h3
   + hosts-approved actor=admin hosts=[h2 h3]
   = done
 > explain h2
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late@2026-11-21T05:00:00Z
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | why=approved-late@2026-11-21T05:00:00Z
 > explain h3
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | reason=awaits-approval | blockers=approved-late@2026-11-21T05:00:00Z
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | why=approved-late@2026-11-21T05:00:00Z
 > deliver
   + r1 h1: command-sent action=prepare attempt=1 sequence=2
   ! nothing
@@ -78,7 +78,7 @@
   + host-withdrawn actor=eve host=h2 reason=lost
   = done
 > explain h2
-  withdrawn by eve: lost | reason=host-withdrawn | blockers=host-withdrawn
+  withdrawn by eve: lost | why=host-withdrawn
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
 > host h4
@@ -119,7 +119,7 @@
 > remove h77
   = refused: there is no host h77: none of that name has announced itself, been approved or been withdrawn
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval | blockers=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | why=awaits-approval
 > purged h2
   + host-purged host=h2
   ! nothing
@@ -131,7 +131,7 @@
   + settings-adopted settings=()
 > host h2
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval | blockers=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | why=awaits-approval
 # Withdrawn hosts only.
 > withdraw h1
   + host-withdrawn actor=admin host=h1 reason=moved
@@ -153,4 +153,4 @@
 > trigger r3
   = refused: all 4 hosts of the configured applications are withdrawn: `os-upgrade hosts history` says why, and `os-upgrade hosts approve NAME...` lets one take part again
 > explain h1
-  withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn
+  withdrawn by admin: moved | why=host-withdrawn

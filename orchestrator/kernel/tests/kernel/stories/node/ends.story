@@ -60,7 +60,7 @@
 > cluster h1 unreachable
   + node host=h1 step=(waiting waits=(unreachable why=timed-out))
 > explain h1
-  it has held a slot of group default since 2026-11-21T01:00:00Z; its node is being uncordoned since 2026-11-21T01:00:00Z: the Kubernetes API server is unreachable: timed out; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,node-under-way,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z; its node is being uncordoned since 2026-11-21T01:00:00Z: the Kubernetes API server is unreachable: timed out; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,node-under-way,no-run,no-windows
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned
   + slot-released host=h1 why=upgraded
@@ -122,7 +122,7 @@
   + run-ended result=failed run=r2
   ! uncordon h2 under 14
 > explain h1
-  it has held a slot of group default since 2026-11-21T02:00:00Z: upgrade failed: error disk full; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon --reason=TEXT h1` ends that; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,node-cordoned,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T02:00:00Z: upgrade failed: error disk full; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon --reason=TEXT h1` ends that; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,node-cordoned,no-run,no-windows
 > cluster h2 uncordoned
   + node host=h2 step=uncordoned
   + slot-released host=h2 why=not-needed
@@ -132,7 +132,7 @@
   + holder-released actor=admin group=default id=h1 reason="looked after"
   = done
 > explain h1
-  its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon --reason=TEXT h1` ends that; no run is active; no run starts automatically: no maintenance windows are configured | blockers=node-cordoned,no-run,no-windows
+  its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon --reason=TEXT h1` ends that; no run is active; no run starts automatically: no maintenance windows are configured | why=node-cordoned,no-run,no-windows
 > remove h1
   = refused: the node of h1 is cordoned: end that with `os-upgrade hosts uncordon` first
 > uncordon h2

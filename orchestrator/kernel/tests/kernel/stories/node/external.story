@@ -37,7 +37,7 @@
   + slot-release-due host=h2 why=not-needed
   ! unlock h2 of b, check h1 under 1
 > explain h2
-  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T21:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T21:00:00Z
 > unlocked h2 granted
   + slot-released host=h2 why=not-needed
   ! check h1 under 1
@@ -87,7 +87,7 @@
   + slot-released host=h2 why=drain-given-up
   ! nothing
 > explain h2
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:00:10Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | why=drain-refused@2026-11-21T01:00:10Z
 > wait 5m
 > tick
   + slot-requested group=b host=h2 run=r1

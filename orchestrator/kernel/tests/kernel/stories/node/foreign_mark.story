@@ -15,7 +15,7 @@
 # While nobody can look at it, it is still there for an operator to decide about.
 > cluster h1 unreachable
 > explain h1
-  its node is being uncordoned since 2026-11-21T01:00:00Z: its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts uncordon` takes it over; no worker has announced itself on it | blockers=node-under-way,not-announced
+  its node is being uncordoned since 2026-11-21T01:00:00Z: its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts uncordon` takes it over; no worker has announced itself on it | why=node-under-way,not-announced
 > rq add h1 h2
   + reboots-queued actor=admin hosts=[h1 h2]
   + reboot event=(started drain=true group=default provider=embedded) host=h2 index=1

@@ -45,7 +45,7 @@
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:00:10Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | why=drain-refused@2026-11-21T01:00:10Z
 > cluster h2 clear
   + node host=h2 step=(cordoned fence=(restored=0 sequence=1))
   + node host=h2 step=eviction-began
@@ -90,7 +90,7 @@
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z; not drained again before 2026-11-21T01:10:20Z | status=prepared | since=2026-11-21T01:10:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:10:20Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z; not drained again before 2026-11-21T01:10:20Z | status=prepared | since=2026-11-21T01:10:00Z | why=drain-refused@2026-11-21T01:10:20Z
 > state
   r1 active
   h1 prepared: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z
@@ -112,7 +112,7 @@
   = done
   ! uncordon h2 under 1
 > explain h2
-  it has held a slot of group default since 2026-11-21T01:10:00Z: the run was cancelled by admin; its node is being uncordoned since 2026-11-21T01:10:00Z; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,node-under-way,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:10:00Z: the run was cancelled by admin; its node is being uncordoned since 2026-11-21T01:10:00Z; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,node-under-way,no-run,no-windows
 > cluster h2 uncordoned
   + node host=h2 step=uncordoned
   + slot-released host=h2 why=not-needed

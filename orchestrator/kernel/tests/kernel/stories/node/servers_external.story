@@ -37,7 +37,7 @@
   + slot-release-due host=h2 why=not-needed
   ! unlock h2 of edge, check h1 under 1
 > explain h2
-  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z
 > unlocked h2 granted
   + slot-released host=h2 why=not-needed
   ! check h1 under 1

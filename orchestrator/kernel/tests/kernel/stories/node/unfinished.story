@@ -34,4 +34,4 @@
   + run-ended result=timed-out run=r1
   ! uncordon h1 under 1
 > explain h1
-  it has held a slot of group default since 2026-11-21T01:00:00Z: the run timed out before its upgrade: its node was being drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; its node is being uncordoned since 2026-11-21T01:05:00Z; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,node-under-way,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: the run timed out before its upgrade: its node was being drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; its node is being uncordoned since 2026-11-21T01:05:00Z; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,node-under-way,no-run,no-windows

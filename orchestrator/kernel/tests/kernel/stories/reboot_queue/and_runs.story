@@ -29,7 +29,7 @@
 > reply h2 prepare done
   + r1 h2: prepared
 > explain h1
-  entry 0 of the reboot queue is rebooting | status=pending | since=2026-11-21T01:00:00Z | blockers=reboot-under-way@2026-11-21T05:00:00Z
+  entry 0 of the reboot queue is rebooting | status=pending | since=2026-11-21T01:00:00Z | why=reboot-under-way@2026-11-21T05:00:00Z
 > rq add h2
   + reboots-queued actor=admin hosts=[h2]
   = created

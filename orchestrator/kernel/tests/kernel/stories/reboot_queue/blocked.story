@@ -23,7 +23,7 @@
   0 h1 queued: no maintenance window is open, and reboots are bound to them ([reboot] in-windows) | no-window
 > clock 40
 > queue
-  0 h1 queued: the orchestrator's clock is 40 s ahead of NATS | clock
+  0 h1 queued: the orchestrator's clock is 40 s ahead of NATS | clock-skew
 > clock trusted
 > wait 3h
 > tick
@@ -72,7 +72,7 @@
 > gone h2
 > tick
 > explain h2
-  entry 1 of the reboot queue is rebooting; no worker has announced itself on it | blockers=reboot-under-way,not-announced
+  entry 1 of the reboot queue is rebooting; no worker has announced itself on it | why=reboot-under-way,not-announced
 > deliver
   + reboot event=(command-sent attempt=1 sequence=4) host=h2 index=1
   ! nothing

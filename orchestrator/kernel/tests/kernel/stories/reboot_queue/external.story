@@ -16,7 +16,7 @@
   + slot-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > locked h1 denied
 > queue
-  0 h1 queued: denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | slot
+  0 h1 queued: denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | slot-denied
   1 h2 queued: entry 0 comes first | behind
 > rq disable
   + reboot-queue-switched actor=admin enabled=false

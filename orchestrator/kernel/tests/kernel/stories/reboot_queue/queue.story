@@ -37,7 +37,7 @@
   0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
   1 h2 queued: 1 is under way, as many as may be at once | full
 > explain h1
-  entry 0 of the reboot queue is rebooting; nothing is configured | blockers=reboot-under-way,no-configuration
+  entry 0 of the reboot queue is rebooting; nothing is configured | why=reboot-under-way,no-configuration
 # The same command once more, as a worker of an old version or a second sender would: it is nobody's.
 > sent h1 reboot run=rq-0-1
   + ignored host=h1 reply=null sequence=3 why=foreign-command

@@ -67,7 +67,7 @@
 > cancel by=eve
   = done
 > explain h1
-  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:00Z | blockers=command-unsent@2026-11-21T05:00:00Z
+  its upgrade command is about to be sent | status=upgrading | since=2026-11-21T01:00:00Z | why=command-unsent@2026-11-21T05:00:00Z
 > deliver
   + r2 h1: command-sent action=upgrade attempt=1 sequence=10
   ! nothing

@@ -39,7 +39,7 @@
 > wait 599
 > tick
 > explain h1
-  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T01:25:00Z
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | why=reply-awaited@2026-11-21T01:25:00Z
 # While replies may be unread, a missing reply means nothing.
 > control-unread
 > wait 1

@@ -30,11 +30,11 @@
   + command-retracted deleted=false host=h1 sequence=4
   ! nothing
 > explain h1
-  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to upgrade before not-after; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to upgrade before not-after; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 > reply h1 upgrade to=4 reboot-required
   + ignored host=h1 reply=(action=upgrade result=reboot-required) sequence=5 why=(too-late run=r1)
 > explain h1
-  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to upgrade before not-after; it answered reboot-required at 2026-11-21T02:00:00Z; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to upgrade before not-after; it answered reboot-required at 2026-11-21T02:00:00Z; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 > state
   r1 timed-out
   h1 timed-out: no reply to upgrade before not-after
@@ -45,12 +45,12 @@
 > reply h1 upgrade to=4 out of space
   + ignored host=h1 reply=(action=upgrade result=error) sequence=7 why=(too-late run=r1)
 > explain h1
-  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to upgrade before not-after; it answered with an error at 2026-11-21T02:01:00Z; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to upgrade before not-after; it answered with an error at 2026-11-21T02:01:00Z; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 # `done` releases the slot, and nothing overrides it.
 > reply h1 upgrade to=4 done
   + slot-released host=h1 why=late-done
 > explain h1
-  no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
+  no run is active; no run starts automatically: no maintenance windows are configured | why=no-run,no-windows
 > wait 60
 > reply h1 upgrade to=4 out of space
   + ignored host=h1 reply=(action=upgrade result=error) sequence=9 why=(too-late run=r1)

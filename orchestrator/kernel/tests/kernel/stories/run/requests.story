@@ -8,7 +8,7 @@
 > cancel
   = refused: no run is active
 > explain h1
-  no worker has announced itself on it | blockers=not-announced
+  no worker has announced itself on it | why=not-announced
 > put-config a,a
   = refused: worker-applications: "a" is listed twice
 > put-config a rollout/max-concurrent=0
@@ -30,13 +30,13 @@
 > trigger r1
   = refused: no host has announced a worker of the configured applications (a, debian)
 > explain h1
-  no worker has announced itself on it | blockers=not-announced
+  no worker has announced itself on it | why=not-announced
 > host h1
 > explain h1
-  no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
+  no run is active; no run starts automatically: no maintenance windows are configured | why=no-run,no-windows
 > host h2 unreachable
 > explain h2
-  it is unreachable: no heartbeat arrives from it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=silent,no-run,no-windows
+  it is unreachable: no heartbeat arrives from it; no run is active; no run starts automatically: no maintenance windows are configured | why=silent,no-run,no-windows
 > clock 31
 > trigger r1
   = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the time is certain

@@ -220,7 +220,7 @@
   + r6 h2: waiting reason=(asking-for-slot group=default)
   ! lock h2 of default
 > explain h1
-  waiting for its turn: h2 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
+  waiting for its turn: h2 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | why=host-first@2026-11-21T05:00:00Z
 > locked h2 denied
   + slot-refused host=h2 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
   + r6 h1: waiting reason=(asking-for-slot group=default)
@@ -242,7 +242,7 @@
   + r6 h1: slot-granted group=default provider=external
   ! send r6/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > explain h2
-  waiting for its turn: h1 is under way | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=host-under-way@2026-11-21T05:00:00Z
+  waiting for its turn: h1 is under way | status=waiting | since=2026-11-21T01:00:00Z | why=host-under-way@2026-11-21T05:00:00Z
 > deliver
   + r6 h1: command-sent action=upgrade attempt=1 sequence=58
   ! nothing

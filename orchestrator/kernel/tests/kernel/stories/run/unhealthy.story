@@ -23,7 +23,7 @@
   + r1 h1: cancelled reason=(run-failed host=h2)
   + run-ended result=failed run=r1
 > explain h2
-  no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
+  no run is active; no run starts automatically: no maintenance windows are configured | why=no-run,no-windows
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
@@ -54,7 +54,7 @@
   + r2 h2: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r2
 > explain h1
-  it has held a slot of group default since 2026-11-21T01:00:00Z: not healthy after its reboot: a unit has failed; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: not healthy after its reboot: a unit has failed; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 > state
   r2 failed
   h1 failed: not healthy after its reboot: a unit has failed

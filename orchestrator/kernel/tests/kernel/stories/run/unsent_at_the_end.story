@@ -50,9 +50,9 @@
   + upgrades-began run=r2
   + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h1
-  waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | blockers=earlier-command@2026-11-21T06:00:00Z
+  waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | why=earlier-command@2026-11-21T06:00:00Z
 > explain h2
-  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade could not be sent before not-after | status=waiting | since=2026-11-21T02:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T06:00:00Z,slot-stuck
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade could not be sent before not-after | status=waiting | since=2026-11-21T02:00:00Z | why=slot-denied@2026-11-21T06:00:00Z,slot-stuck
 > fence-stored one at=9
   + fenced leader=one sequence=9
   + fence-passed sequence=9

@@ -50,7 +50,7 @@
   h3 cancelled: the run was ended by the failure of h2
   slot h2: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h2
-  it has held a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 # The same error again, or a reboot after it, changes nothing; another host waits for the slot, with the reason.
 > reply h2 upgrade dpkg was interrupted
   + ignored host=h2 reply=(action=upgrade result=error) sequence=12 why=already-answered
@@ -71,9 +71,9 @@
   + upgrades-began run=r2
   + r2 h3: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h3
-  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:01:00Z,slot-stuck
+  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | why=slot-denied@2026-11-21T05:01:00Z,slot-stuck
 > explain h1
-  waiting for its turn: h3 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | blockers=host-first@2026-11-21T05:01:00Z,slot-stuck
+  waiting for its turn: h3 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | why=host-first@2026-11-21T05:01:00Z,slot-stuck
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)

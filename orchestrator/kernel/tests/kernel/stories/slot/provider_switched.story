@@ -26,7 +26,7 @@
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > explain h2
-  waiting for its turn: h1 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
+  waiting for its turn: h1 is first: asking for a slot of group default | status=prepared | since=2026-11-21T01:00:00Z | why=host-first@2026-11-21T05:00:00Z
 # The requested slot is released before the embedded semaphore is used; a late answer grants no slot.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
@@ -34,7 +34,7 @@
   + r1 h2: slot-granted group=default provider=embedded
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z, unlock h1 of default
 > explain h1
-  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z
 > locked h1 granted
 > tick
 > unlocked h1 denied

@@ -51,7 +51,7 @@
   + slot-unlocked host=h1
   ! nothing
 > explain h1
-  its slot of group default is being given back: once more at 2026-11-21T01:00:30Z, as the lock server may still carry out an earlier request; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-releasing,no-run,no-windows
+  its slot of group default is being given back: once more at 2026-11-21T01:00:30Z, as the lock server may still carry out an earlier request; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-releasing,no-run,no-windows
 > state
   r1 cancelled
   h1 cancelled: the run was cancelled by admin
@@ -75,7 +75,7 @@
   + r2 h2: waiting reason=(asking-for-slot group=default)
   ! lock h2 of default
 > explain h1
-  waiting until its earlier slot has been given back: once more at 2026-11-21T01:00:30Z, as the lock server may still carry out an earlier request | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back: once more at 2026-11-21T01:00:30Z, as the lock server may still carry out an earlier request | status=prepared | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z
 > wait 29
 > tick
 > wait 1
@@ -83,7 +83,7 @@
   + slot-release-due host=h1 why=not-needed
   ! lock h2 of default, unlock h1 of default
 > explain h1
-  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
   ! lock h2 of default

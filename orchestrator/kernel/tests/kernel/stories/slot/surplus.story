@@ -39,9 +39,9 @@
   + slot-release-due host=h1 why=not-needed
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z, unlock h1 of default
 > explain h1
-  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z
 > explain h3
-  waiting for its turn: h2 is under way | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-under-way@2026-11-21T05:00:00Z
+  waiting for its turn: h2 is under way | status=prepared | since=2026-11-21T01:00:00Z | why=host-under-way@2026-11-21T05:00:00Z
 > deliver
   + r1 h2: command-sent action=upgrade attempt=1 sequence=8
   ! unlock h1 of default
@@ -53,7 +53,7 @@
   ! lock h3 of edge, unlock h1 of default, unlock h2 of edge
 # h1's slot is requested again once it is released.
 > explain h1
-  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
   + slot-requested group=default host=h1 run=r1

@@ -11,7 +11,7 @@
 > clock behind
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T05:00:00Z, but the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | blockers=no-run,clock-behind@2026-11-21T05:00:00Z
+  no run is active; a maintenance window is open until 2026-11-21T05:00:00Z, but the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | why=no-run,clock-behind@2026-11-21T05:00:00Z
 # An operator may start a run, and says by that that the clock is right; then the shell has no doubt any more.
 > trigger r1 timeout=2h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T03:00:00Z rollout=(max-failures=1) run=r1 trigger=(operator actor=admin)
@@ -39,7 +39,7 @@
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
 > explain h2
-  the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=prepared | since=2026-11-21T01:00:00Z | blockers=clock-behind@2026-11-21T03:00:00Z
+  the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=prepared | since=2026-11-21T01:00:00Z | why=clock-behind@2026-11-21T03:00:00Z
 > wait 2h
 > tick
   + r1 h2: cancelled reason=(run-timed-out waited-for=(clock-behind newest=2026-11-21T04:00:00Z))

@@ -40,7 +40,7 @@
   ! nothing
 > tick
 > explain h1
-  the orchestrator's clock is 31 s behind NATS | status=prepared | since=2026-11-21T01:00:00Z | blockers=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 31 s behind NATS | status=prepared | since=2026-11-21T01:00:00Z | why=clock-skew@2026-11-21T05:00:00Z
 > clock trusted
 > tick
   + slot-requested group=default host=h1 run=r1
@@ -60,7 +60,7 @@
   + slot-release-due host=h1 why=upgraded
   ! unlock h1 of default
 > explain h2
-  the orchestrator's clock is 99 s ahead of NATS | status=prepared | since=2026-11-21T01:00:00Z | blockers=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 99 s ahead of NATS | status=prepared | since=2026-11-21T01:00:00Z | why=clock-skew@2026-11-21T05:00:00Z
 > clock 98
 > tick
 > unlocked h1 granted
@@ -83,7 +83,7 @@
 > clock disputed
 > step 3600
 > explain h2
-  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T01:30:00Z
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | why=reply-awaited@2026-11-21T01:30:00Z
 > clock stepped
 > trigger r2
   = refused: run r1 is active: `os-upgrade run watch` shows it
@@ -99,4 +99,4 @@
   + run-ended result=failed run=r1
   ! retract 10 of h2
 > explain h2
-  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to reboot within 30m (boot-timeout): it may have hung while booting; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to reboot within 30m (boot-timeout): it may have hung while booting; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows

@@ -6,15 +6,15 @@
   = created
 > due r0
 > explain h1
-  no worker has announced itself on it | blockers=not-announced
+  no worker has announced itself on it | why=not-announced
 > host h1 unreachable
 > explain h1
-  it is unreachable: no heartbeat arrives from it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=silent,no-run,no-windows
+  it is unreachable: no heartbeat arrives from it; no run is active; no run starts automatically: no maintenance windows are configured | why=silent,no-run,no-windows
 > put-config debian maintenance-windows=Saturday~02:30~2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
-  it is unreachable: no heartbeat arrives from it; no run is active; the next starts automatically at 2026-11-21T01:30:00Z | blockers=silent,no-run@2026-11-21T01:30:00Z
+  it is unreachable: no heartbeat arrives from it; no run is active; the next starts automatically at 2026-11-21T01:30:00Z | why=silent,no-run@2026-11-21T01:30:00Z
 > due r0
 > wait 29m
 > due r0
@@ -22,17 +22,17 @@
 # The window is open, and no host is reachable.
 > due r0
 > explain h1
-  it is unreachable: no heartbeat arrives from it; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no reachable host runs a configured application | blockers=silent,no-run,no-hosts@2026-11-21T03:30:00Z
+  it is unreachable: no heartbeat arrives from it; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no reachable host runs a configured application | why=silent,no-run,no-hosts@2026-11-21T03:30:00Z
 > host h1
 > clock 31
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the orchestrator's clock is 31 s ahead of NATS | blockers=no-run,clock-skew@2026-11-21T03:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the orchestrator's clock is 31 s ahead of NATS | why=no-run,clock-skew@2026-11-21T03:30:00Z
 > clock trusted
 > sealed no-key
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows | blockers=no-run,strongbox-sealed@2026-11-21T03:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows | why=no-run,strongbox-sealed@2026-11-21T03:30:00Z
 > trigger r0 validate
   = refused: the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows
 > sealed no-secret lock-server
@@ -44,21 +44,21 @@
 > host h2 awaited
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=no-run,hosts-awaited
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | why=no-run,hosts-awaited
 > explain h2
-  its heartbeat is awaited; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=heartbeat-awaited,no-run,hosts-awaited
+  its heartbeat is awaited; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | why=heartbeat-awaited,no-run,hosts-awaited
 > host h2 unreachable
 > host h1 awaited
 > due r0
 > explain h1
-  its heartbeat is awaited; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=heartbeat-awaited,no-run,hosts-awaited
+  its heartbeat is awaited; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | why=heartbeat-awaited,no-run,hosts-awaited
 > gone h2
 > host h1
 > due r1
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-21T03:30:00Z rollout=() run=r1 trigger=(window end=2026-11-21T03:30:00Z start=2026-11-21T01:30:00Z)
 > due r2
 > explain h1
-  its prepare command is about to be sent | status=pending | since=2026-11-21T01:30:00Z | blockers=command-unsent@2026-11-21T03:30:00Z
+  its prepare command is about to be sent | status=pending | since=2026-11-21T01:30:00Z | why=command-unsent@2026-11-21T03:30:00Z
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
@@ -84,7 +84,7 @@
 # At most one run starts in an occurrence, also when another configuration moves its start or end somewhat earlier.
 > due r2
 > explain h1
-  no run is active; the next starts automatically at 2026-11-28T01:30:00Z; the maintenance window that is open until 2026-11-21T03:30:00Z starts none, because it has had its run, r1 | blockers=no-run@2026-11-28T01:30:00Z,window-used@2026-11-21T03:30:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:30:00Z; the maintenance window that is open until 2026-11-21T03:30:00Z starts none, because it has had its run, r1 | why=no-run@2026-11-28T01:30:00Z,window-used@2026-11-21T03:30:00Z
 > put-config debian maintenance-windows=Saturday~02:00~3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
@@ -94,11 +94,11 @@
   = done
 > due r2
 > explain h1
-  no run is active; the next starts automatically at 2026-11-28T01:00:00Z; the maintenance window that is open until 2026-11-21T06:00:00Z starts none, because it has had its run, r1 | blockers=no-run@2026-11-28T01:00:00Z,window-used@2026-11-21T06:00:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:00:00Z; the maintenance window that is open until 2026-11-21T06:00:00Z starts none, because it has had its run, r1 | why=no-run@2026-11-28T01:00:00Z,window-used@2026-11-21T06:00:00Z
 # A run started by an operator does not count, and while it is active none starts.
 > wait 167h
 > explain h1
-  no run is active; the next starts automatically at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:00:00Z | why=no-run@2026-11-28T01:00:00Z
 > trigger r3 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-28T01:30:00Z rollout=() run=r3 trigger=(operator actor=admin)
   = done
@@ -106,7 +106,7 @@
 > due r4
 > wait 30m
 > explain h1
-  its prepare command is about to be sent | status=pending | since=2026-11-28T00:30:00Z | blockers=command-unsent@2026-11-28T01:30:00Z
+  its prepare command is about to be sent | status=pending | since=2026-11-28T00:30:00Z | why=command-unsent@2026-11-28T01:30:00Z
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
@@ -118,7 +118,7 @@
   h1 cancelled: the run was cancelled by admin
 > due r4
 > explain h1
-  no run is active; the next starts automatically at 2026-12-05T01:00:00Z; the maintenance window that is open until 2026-11-28T06:00:00Z starts none, because run r3 was cancelled in it | blockers=no-run@2026-12-05T01:00:00Z,window-used@2026-11-28T06:00:00Z
+  no run is active; the next starts automatically at 2026-12-05T01:00:00Z; the maintenance window that is open until 2026-11-28T06:00:00Z starts none, because run r3 was cancelled in it | why=no-run@2026-12-05T01:00:00Z,window-used@2026-11-28T06:00:00Z
 # A cancel holds for the rest of the occurrence.
 > wait 6h
 > tick
@@ -155,7 +155,7 @@
   = done
 > wait 22h
 > explain h1
-  no run is active; the next starts automatically at 2026-12-06T01:00:00Z | blockers=no-run@2026-12-06T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-06T01:00:00Z | why=no-run@2026-12-06T01:00:00Z
 > put-config debian maintenance-windows=Sunday~02:00~4h minimum-remaining=4h1s
   = refused: minimum-remaining: no occurrence of the maintenance windows is longer than 4h1s; write less
 > put-config debian maintenance-windows=Sunday~02:00~4h;Sunday~02:00~4h
@@ -235,38 +235,38 @@
   slot h1: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r9 since=2026-12-08T01:00:00Z standing=held unsent-at-fence=null
 > due r10
 > explain h2
-  no run is active; the next starts automatically at 2026-12-15T01:00:00Z; the maintenance window that is open until 2026-12-08T05:00:00Z starts none, because it has had a run or a cancel, or the site was restored in it | blockers=no-run@2026-12-15T01:00:00Z,window-used@2026-12-08T05:00:00Z
+  no run is active; the next starts automatically at 2026-12-15T01:00:00Z; the maintenance window that is open until 2026-12-08T05:00:00Z starts none, because it has had a run or a cancel, or the site was restored in it | why=no-run@2026-12-15T01:00:00Z,window-used@2026-12-08T05:00:00Z
 # No run starts in an occurrence with less than minimum-remaining left; then there is no blocker.
 > put-config debian maintenance-windows=Wednesday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
   = done
 > explain h2
-  no run is active; the next starts automatically at 2026-12-09T01:00:00Z | blockers=no-run@2026-12-09T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-09T01:00:00Z | why=no-run@2026-12-09T01:00:00Z
 > wait 23h
 > clock 99
 > explain h2
-  no run is active; a maintenance window is open until 2026-12-09T05:00:00Z, but the orchestrator's clock is 99 s ahead of NATS | blockers=no-run,clock-skew@2026-12-09T02:00:00Z
+  no run is active; a maintenance window is open until 2026-12-09T05:00:00Z, but the orchestrator's clock is 99 s ahead of NATS | why=no-run,clock-skew@2026-12-09T02:00:00Z
 > clock trusted
 > wait 60m
 > wait 1s
 > due r10
 > explain h2
-  no run is active; the next starts automatically at 2026-12-16T01:00:00Z | blockers=no-run@2026-12-16T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-16T01:00:00Z | why=no-run@2026-12-16T01:00:00Z
 # The jitter of a start is the same for a leader that takes over before it.
 > put-config debian maintenance-windows=Thursday~02:00~4h start-jitter=2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] start-jitter=2h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining) (after=2h path=start-jitter)]
   = done
 > explain h2
-  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
+  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | why=no-run@2026-12-10T01:37:04Z
 > wait 23h
 > due r10
 > explain h2
-  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
+  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | why=no-run@2026-12-10T01:37:04Z
 > fence
   + fenced leader=one sequence=14
   + fence-passed sequence=14
 > explain h2
-  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
+  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | why=no-run@2026-12-10T01:37:04Z
 > wait 37m
 > wait 2s
 > due r10

@@ -1,49 +1,17 @@
-//! Blockers: why a host is not progressing. `explain.rs` finds them.
-
-use std::collections::BTreeSet;
+//! What keeps a host, as far as that follows from the current state and view. `explain.rs` finds it.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::in_seconds::{in_seconds, in_seconds_if_any};
+use crate::as_text::as_text;
+use crate::in_seconds::in_seconds_if_any;
 use crate::node::NodeProgress;
 use crate::reason::{LockRefusal, Reason};
 use crate::reboot_queue::EntryStatus;
 use crate::run::LateAnswer;
-use crate::start::{UsedWindow, WindowBlocker};
-
-/// A condition that keeps a run from starting or a host from going on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocker {
-    /// Why the host is not progressing.
-    pub cause: Cause,
-    /// When time alone ends it at the latest; absent if time does not end it, or it is not known when.
-    pub until: Option<DateTime<Utc>>,
-}
-
-/// Why a host is not progressing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Cause {
-    /// It follows from the current state and view.
-    Host(HostBlocker),
-    /// The reason that a run recorded, or for which the host takes no part.
-    Recorded(Reason),
-    /// No run starts automatically.
-    Window(WindowBlocker),
-    /// A run cannot start in an open window.
-    #[serde(rename_all = "kebab-case")]
-    OpenWindow {
-        /// What blocks it.
-        #[serde(flatten)]
-        by: WindowBlocker,
-        /// When the window closes.
-        #[serde(serialize_with = "in_seconds")]
-        open_until: DateTime<Utc>,
-    },
-}
+use crate::start::UsedWindow;
 
 /// Why a host is not progressing, as far as that follows from the current state and view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
@@ -71,7 +39,7 @@ pub enum HostBlocker {
         /// The other host.
         host: HostName,
         /// Why the other host is not progressing.
-        by: Box<Cause>,
+        by: Reason,
     },
     /// A host that is not under way holds a slot of the group.
     SlotStuck {
@@ -94,6 +62,7 @@ pub enum HostBlocker {
     },
     /// The reboot queue is at work on it.
     RebootUnderWay {
+        #[serde(serialize_with = "as_text")]
         index: u64,
         status: EntryStatus,
         /// Why its host is not back, if its worker has answered with an error.
@@ -140,6 +109,7 @@ pub enum HostBlocker {
         #[serde(skip)]
         entry: Option<u64>,
         /// When it got the slot, in whole seconds.
+        #[serde(skip)]
         since: DateTime<Utc>,
         /// Why it did not succeed in the last run; absent if it did or was not in it.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,44 +134,38 @@ pub enum HostBlocker {
     },
 }
 
-impl Cause {
-    /// Every kind, as in the JSON.
-    pub fn kinds() -> impl Iterator<Item = &'static str> {
-        let kinds =
-            HostBlocker::VARIANTS.iter().copied().chain(Reason::kinds()).chain(WindowBlocker::kinds());
-        // Some kinds block both hosts and windows.
-        kinds.collect::<BTreeSet<_>>().into_iter()
-    }
-}
-
-impl From<HostBlocker> for Cause {
-    fn from(cause: HostBlocker) -> Self {
-        Self::Host(cause)
-    }
-}
-
-impl From<Reason> for Cause {
-    fn from(cause: Reason) -> Self {
-        Self::Recorded(cause)
-    }
-}
-
-impl From<WindowBlocker> for Cause {
-    fn from(cause: WindowBlocker) -> Self {
-        Self::Window(cause)
-    }
-}
-
-impl Blocker {
-    /// A blocker that time alone ends at `until`.
-    pub(crate) fn until(cause: impl Into<Cause>, until: impl Into<Option<DateTime<Utc>>>) -> Self {
-        Self { cause: cause.into(), until: until.into() }
-    }
-}
-
-/// A blocker that time alone does not end.
-impl<C: Into<Cause>> From<C> for Blocker {
-    fn from(cause: C) -> Self {
-        Self::until(cause, None)
+impl HostBlocker {
+    /// It, without what a reboot command printed.
+    pub(super) fn without_output(mut self) -> Self {
+        let reason = match &mut self {
+            Self::HostFirst { by, .. } => Some(by),
+            Self::SlotStuck { reason, .. } => Some(reason),
+            Self::RebootUnderWay { reason, .. } | Self::SlotHeld { reason, .. } => reason.as_mut(),
+            Self::CommandUnsent { .. }
+            | Self::ReplyAwaited { .. }
+            | Self::HostsUnprepared { .. }
+            | Self::TurnAwaited
+            | Self::HostUnderWay { .. }
+            | Self::EarlierCommand
+            | Self::EarlierSlot { .. }
+            | Self::NodeUnderWay { .. }
+            | Self::NodeCordoned { .. }
+            | Self::ApprovedLate
+            | Self::AppearedLate
+            | Self::LeavesAfterRun
+            | Self::Silent
+            | Self::HeartbeatAwaited
+            | Self::WorkerClockSkew { .. }
+            | Self::NotAnnounced
+            | Self::NotServed
+            | Self::ApplicationRefused { .. }
+            | Self::NoRun
+            | Self::WindowUsed(_)
+            | Self::SlotReleasing { .. } => None,
+        };
+        if let Some(reason) = reason {
+            *reason = reason.clone().without_output();
+        }
+        self
     }
 }
