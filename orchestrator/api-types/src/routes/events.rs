@@ -392,7 +392,7 @@ pub enum SiteEvent {
         /// The boot that the host is to leave, with the step `reboot-began`.
         #[serde(rename = "boot-id", default, skip_serializing_if = "Option::is_none")]
         boot_id: Option<String>,
-        /// Why it waits, or failed.
+        /// Why it waits, backs off or failed, or why it is not known whether it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Why>,
         /// Why it was cancelled or given up, as the operator says.

@@ -148,11 +148,14 @@ pub(crate) fn host<'a>(
     published: &PublishedState,
     explainer: &Explainer<'_>,
 ) -> HostOfRunInFull<'a> {
-    let active = published.state.run.as_ref().filter(|active| active.id.as_str() == run);
-    let why = match (active, HostName::new(&host.host)) {
-        (Some(active), Ok(name)) => explainer.in_run(active, &name).map(bodies::why),
-        (None, _) | (_, Err(_)) => recorded(host),
+    let shown = || {
+        let active = published.state.run.as_ref().filter(|active| active.id.as_str() == run)?;
+        let name = HostName::new(&host.host).ok()?;
+        // The history may be behind the state.
+        let is_same = active.host(&name)?.status.as_str() == host.status;
+        is_same.then(|| explainer.in_run(active, &name).map(bodies::why))
     };
+    let why = shown().unwrap_or_else(|| recorded(host));
     let command = |action: &'a str| Command { action: action.into(), sequence: host.command_sequence };
     HostOfRunInFull {
         hostname: host.host.as_str().into(),

@@ -108,20 +108,27 @@ struct HostInRun<'a> {
 impl HostInRun<'_> {
     fn why(self) -> Option<Why> {
         let first = || self.by_status().into_iter().next();
+        let is_of_others = |why: &Why| {
+            let Cause::Host(by) = &why.cause else { return false };
+            matches!(
+                by,
+                HostBlocker::HostUnderWay { .. } | HostBlocker::HostFirst { .. } | HostBlocker::TurnAwaited
+            )
+        };
         match self.host.status {
             HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgraded => None,
-            HostStatus::Waiting => first(),
+            HostStatus::Waiting => first().filter(|why| !is_of_others(why)),
             HostStatus::Prepared if self.host.is_backed_off(self.by.now) => first(),
             HostStatus::Prepared => {
                 let is_its_turn =
                     self.by.turns.get(&self.host.group).is_some_and(|turn| turn.host == *self.name);
-                first().filter(|_| is_its_turn && self.run.phase == Phase::Upgrading)
+                first().filter(|why| is_its_turn && self.run.phase == Phase::Upgrading && !is_of_others(why))
             }
             HostStatus::Draining | HostStatus::Upgrading | HostStatus::Rebooting | HostStatus::Recovering => {
                 first().filter(|why| matches!(why.cause, Cause::Host(HostBlocker::NodeUnderWay { .. })))
             }
             HostStatus::Failed | HostStatus::TimedOut | HostStatus::Skipped | HostStatus::Cancelled => {
-                self.host.reason.clone().map(Why::from)
+                first()
             }
         }
     }
@@ -144,6 +151,12 @@ impl HostInRun<'_> {
         let reboot = host.unanswered().filter(|command| command.action == Action::Reboot);
         let booted = reboot.and_then(|command| Some(command.sent_at? + run.rollout.boot_timeout.to_delta()));
         booted.map_or(run.not_after, |booted| booted.min(run.not_after))
+    }
+
+    /// Why it has no slot, with the run's end, unless that cannot end by the clock.
+    fn until_deadline(self, reason: Reason) -> Why {
+        let is_certain = !matches!(&reason, Reason::Clock(doubt) if !doubt.is_of_windows());
+        Why::until(reason, is_certain.then(|| self.deadline()))
     }
 
     /// The blockers that follow from its status.
@@ -173,7 +186,7 @@ impl HostInRun<'_> {
             HostStatus::Waiting => {
                 let reason = self.by.waits_for(run, name, host);
                 let stuck = reason.as_ref().and_then(|reason| stuck_slot(state, reason)).map(Why::from);
-                let reason = reason.map(|reason| Why::until(reason, self.deadline()));
+                let reason = reason.map(|reason| self.until_deadline(reason));
                 reason.into_iter().chain(stuck).collect()
             }
             HostStatus::Failed | HostStatus::TimedOut | HostStatus::Skipped | HostStatus::Cancelled => {
@@ -207,7 +220,8 @@ impl HostInRun<'_> {
         {
             return blockers;
         }
-        let under_way = run.under_way().get_min().and_then(|host| Some((host, run.host(host)?)));
+        let first = run.under_way().get_min().filter(|_| !run.has_room());
+        let under_way = first.and_then(|host| Some((host, run.host(host)?)));
         vec![match under_way {
             None => Why::until(HostBlocker::TurnAwaited, self.deadline()),
             Some((name, host)) => {
@@ -222,7 +236,7 @@ impl HostInRun<'_> {
         let Turn { host: first, waits_for, stuck } = self.by.turns.get(&self.host.group)?;
         let by = waits_for.clone()?;
         let why = if first == self.name {
-            Why::until(by, self.deadline())
+            self.until_deadline(by)
         } else {
             Why::until(HostBlocker::HostFirst { host: first.clone(), by }, self.deadline())
         };

@@ -176,7 +176,7 @@ impl Changes {
             let words = words(host);
             // A skew may change by the second.
             let is_of_clock = host.why.and_then(Why::kind).is_some_and(WhyKind::is_of_clock);
-            let news = if is_of_clock { host.status.to_string() } else { words.clone() };
+            let news = if is_of_clock { format!("{} (clock)", host.status) } else { words.clone() };
             if self.shown.get(host.name) != Some(&news) {
                 lines.push(format!("{}: {words}", one_line(host.name, TEXT_CHARS_MAX)));
                 self.shown.insert(host.name.to_owned(), news);
@@ -352,6 +352,15 @@ mod tests {
         assert_eq!(lines(&mut changes, &first), ["h01: upgrading", "h\u{fffd}2: waiting (h01 has the slot)"]);
         assert_eq!(lines(&mut changes, &first), [""; 0]);
         assert_eq!(lines(&mut changes, &[host("h01", "upgraded", None)]), ["h01: upgraded"]);
+        let skewed = |seconds: u32| {
+            let why =
+                json!({ "kind": "clock-skew", "seconds": seconds, "text": format!("{seconds} s ahead") });
+            let host = json!({ "hostname": "h03", "status": "prepared", "why": why });
+            [serde_json::from_value::<HostOfRun<'_>>(host).unwrap()]
+        };
+        assert_eq!(lines(&mut changes, &[host("h03", "prepared", None)]), ["h03: prepared"]);
+        assert_eq!(lines(&mut changes, &skewed(31)), ["h03: prepared (31 s ahead)"]);
+        assert_eq!(lines(&mut changes, &skewed(32)), [""; 0]);
     }
 
     #[test]

@@ -124,8 +124,8 @@ fn sentence(whys: &[Why]) -> String {
     whys.iter().map(|why| describe(why).to_string()).collect::<Vec<_>>().join("; ")
 }
 
-/// An explanation: its sentences, status, and kinds.
-pub(crate) fn explanation(explanation: &Explanation) -> String {
+/// An explanation: its sentences, status and kinds, and what the run says of the host.
+pub(crate) fn explanation(explanation: &Explanation, in_run: Option<&Why>) -> String {
     let Explanation { status, since, whys } = explanation;
     let time = |time: DateTime<Utc>| os_upgrade_protocol::time::format(time);
     let until =
@@ -140,6 +140,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> String {
         status.map(|status| format!("status={status}")),
         since.map(|since| format!("since={}", time(since))),
         (!kinds.is_empty()).then(|| format!("why={}", kinds.join(","))),
+        in_run.map(|why| format!("in-run={}", kind(&why.cause))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }

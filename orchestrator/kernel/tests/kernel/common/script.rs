@@ -87,7 +87,9 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         "explain" => {
             let forecast = forecast(&site.state, &site.view, site.now);
             let explainer = Explainer::new(&site.state, &site.view, site.now);
-            vec![render::explanation(&explainer.explain(&forecast, &host(words.at(1))))]
+            let name = host(words.at(1));
+            let in_run = site.state.run.as_ref().and_then(|run| explainer.in_run(run, &name));
+            vec![render::explanation(&explainer.explain(&forecast, &name), in_run.as_ref())]
         }
         "takeover" => {
             site.start_timer = StartTimer::default();

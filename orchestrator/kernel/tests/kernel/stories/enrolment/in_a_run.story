@@ -92,7 +92,7 @@
   + hosts-approved actor=admin hosts=[h5]
   = done
 > explain h5
-  withdrawn by admin: broken | status=cancelled | since=2026-11-21T01:00:00Z | why=host-withdrawn
+  withdrawn by admin: broken | status=cancelled | since=2026-11-21T01:00:00Z | why=host-withdrawn | in-run=host-withdrawn
 > locked h3 granted
   + r1 h3: slot-granted group=default provider=external
   ! send r1/h3/upgrade/1 until 2026-11-21T05:00:00Z

@@ -38,14 +38,14 @@
   h2 skipped: waits for approval: os-upgrade hosts approve h2
   h3 skipped: waits for approval: os-upgrade hosts approve h3
 > explain h2
-  waits for approval: os-upgrade hosts approve h2 | status=skipped | since=2026-11-21T01:00:00Z | why=awaits-approval
+  waits for approval: os-upgrade hosts approve h2 | status=skipped | since=2026-11-21T01:00:00Z | why=awaits-approval | in-run=awaits-approval
 > approve h2 h3
   + hosts-approved actor=admin hosts=[h2 h3]
   = done
 > explain h2
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | why=approved-late@2026-11-21T05:00:00Z
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | why=approved-late@2026-11-21T05:00:00Z | in-run=approved-late
 > explain h3
-  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | why=approved-late@2026-11-21T05:00:00Z
+  it was approved after the run had started | status=skipped | since=2026-11-21T01:00:00Z | why=approved-late@2026-11-21T05:00:00Z | in-run=approved-late
 > deliver
   + r1 h1: command-sent action=prepare attempt=1 sequence=2
   ! nothing

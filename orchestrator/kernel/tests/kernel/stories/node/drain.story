@@ -27,7 +27,7 @@
   + r1 h1: slot-granted drain=true group=default provider=embedded
   ! check h1 under 1
 > explain h1
-  its node is being checked before its drain since 2026-11-21T01:00:00Z | status=draining | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z
+  its node is being checked before its drain since 2026-11-21T01:00:00Z | status=draining | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z | in-run=node-under-way
 > cluster h1 clear
   + node host=h1 step=(cordoned fence=(restored=0 sequence=1))
   + node host=h1 step=eviction-began
@@ -37,7 +37,7 @@
 # A pod that stays for the same reason is recorded once.
 > cluster h1 remaining db-0
 > explain h1
-  its node is being drained since 2026-11-21T01:00:00Z: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z | status=draining | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z
+  its node is being drained since 2026-11-21T01:00:00Z: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z | status=draining | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z | in-run=node-under-way
 > cluster h1 drained boot=a1
   + node host=h1 step=(drained boot-id=a1)
   + r1 h1: drained
@@ -50,7 +50,7 @@
   + r1 h1: reboot-required
   ! evict from ours h1 under 1
 > explain h1
-  its node is being drained once more before the reboot since 2026-11-21T01:00:00Z | status=rebooting | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z
+  its node is being drained once more before the reboot since 2026-11-21T01:00:00Z | status=rebooting | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z | in-run=node-under-way
 > cluster h1 remaining late-0
   + node host=h1 step=(waiting waits=(pods pods=(count=1 first=[(name=late-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])))
 > cluster h1 drained boot=a1
@@ -66,7 +66,7 @@
 > cluster h1 not-ready
   + node host=h1 step=(waiting waits=not-ready)
 > explain h1
-  its node is being uncordoned since 2026-11-21T01:00:00Z: its node is not ready, or is still in its old boot | status=recovering | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z
+  its node is being uncordoned since 2026-11-21T01:00:00Z: its node is not ready, or is still in its old boot | status=recovering | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T05:00:00Z | in-run=node-under-way
 > cluster h1 unreachable
   + node host=h1 step=(waiting waits=(unreachable why=timed-out))
 # A further reply changes nothing.

@@ -45,7 +45,7 @@
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | why=drain-refused@2026-11-21T01:00:10Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | why=drain-refused@2026-11-21T01:00:10Z | in-run=drain-refused
 > cluster h2 clear
   + node host=h2 step=(cordoned fence=(restored=0 sequence=1))
   + node host=h2 step=eviction-began
@@ -90,7 +90,7 @@
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z; not drained again before 2026-11-21T01:10:20Z | status=prepared | since=2026-11-21T01:10:00Z | why=drain-refused@2026-11-21T01:10:20Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z; not drained again before 2026-11-21T01:10:20Z | status=prepared | since=2026-11-21T01:10:00Z | why=drain-refused@2026-11-21T01:10:20Z | in-run=drain-refused
 > state
   r1 active
   h1 prepared: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z

@@ -27,7 +27,7 @@
   + r1 h1: slot-granted drain=true group=default provider=embedded
   ! check h1 under 1
 > explain h2
-  waiting for its turn: h1 is an API server and under way | status=prepared | since=2026-11-21T01:00:00Z | why=api-server-under-way@2026-11-21T21:00:00Z
+  waiting for its turn: h1 is an API server and under way | status=prepared | since=2026-11-21T01:00:00Z | why=api-server-under-way@2026-11-21T21:00:00Z | in-run=api-server-under-way
 > cluster h1 drained
   + node host=h1 step=(cordoned fence=(restored=0 sequence=1))
   + node host=h1 step=drained
@@ -47,7 +47,7 @@
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h2
-  its node is being checked before its drain since 2026-11-21T01:00:00Z | status=draining | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T21:00:00Z
+  its node is being checked before its drain since 2026-11-21T01:00:00Z | status=draining | since=2026-11-21T01:00:00Z | why=node-under-way@2026-11-21T21:00:00Z | in-run=node-under-way
 > no-nodes
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r1
@@ -74,4 +74,4 @@
   + r2 h2: prepared
   + upgrades-began run=r2
 > explain h1
-  the nodes of the Kubernetes cluster have not been seen of late | status=prepared | since=2026-11-21T01:00:00Z | why=cluster-unseen@2026-11-21T05:00:00Z
+  the nodes of the Kubernetes cluster have not been seen of late | status=prepared | since=2026-11-21T01:00:00Z | why=cluster-unseen@2026-11-21T05:00:00Z | in-run=cluster-unseen

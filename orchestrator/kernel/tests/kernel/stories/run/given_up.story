@@ -41,7 +41,7 @@
   = done
   ! send r1/h1/upgrade/1 until 2026-11-21T03:00:00Z
 > explain h3
-  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | why=given-up
+  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | why=given-up | in-run=given-up
 # Its reply arrives too late.
 > reply h3 prepare done
   + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
@@ -49,7 +49,7 @@
 > give-up h3 by=eve
   = done
 > explain h3
-  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | why=given-up
+  given up by admin: no power | status=cancelled | since=2026-11-21T01:00:00Z | why=given-up | in-run=given-up
 # A host that holds a slot can be given up once its last command is known and its reply would have been read.
 > give-up h1
   = refused: the last command to h1, or the reply to it, is not known yet: try again in a moment
@@ -68,9 +68,9 @@
   = done
   ! retract 8 of h1
 > explain h1
-  given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | why=given-up
+  given up by anna: burnt | status=timed-out | since=2026-11-21T01:00:00Z | why=given-up | in-run=given-up
 > explain h2
-  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: given up by anna: burnt | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T03:00:00Z,slot-stuck
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: given up by anna: burnt | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T03:00:00Z,slot-stuck | in-run=slot-denied
 # Its command is retracted, and the run continues: giving up is no failure that stops it. The operator releases the slot.
 > release default h1 burnt
   = refused: a command to h1 may still be on its way: try again in a moment

@@ -19,7 +19,7 @@
   + r1 h1: prepared
   + upgrades-began run=r1
 > explain h1
-  the clocks of 2 of 3 hosts differ from those of the orchestrator and NATS | status=prepared | since=2026-11-21T07:00:00Z | why=clock-disputed@2026-11-21T05:00:00Z
+  the clocks of 2 of 3 hosts differ from those of the orchestrator and NATS | status=prepared | since=2026-11-21T07:00:00Z | why=clock-disputed | in-run=clock-disputed
 > step -21600
 > clock trusted
 > tick

@@ -52,7 +52,7 @@
 > explain h1
   waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | why=earlier-command@2026-11-21T06:00:00Z
 > explain h2
-  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade could not be sent before not-after | status=waiting | since=2026-11-21T02:00:00Z | why=slot-denied@2026-11-21T06:00:00Z,slot-stuck
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade could not be sent before not-after | status=waiting | since=2026-11-21T02:00:00Z | why=slot-denied@2026-11-21T06:00:00Z,slot-stuck | in-run=slot-denied
 > fence-stored one at=9
   + fenced leader=one sequence=9
   + fence-passed sequence=9

@@ -71,7 +71,7 @@
   + upgrades-began run=r2
   + r2 h3: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h3
-  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | why=slot-denied@2026-11-21T05:01:00Z,slot-stuck
+  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | why=slot-denied@2026-11-21T05:01:00Z,slot-stuck | in-run=slot-denied
 > explain h1
   waiting for its turn: h3 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | why=host-first@2026-11-21T05:01:00Z,slot-stuck
 > cancel

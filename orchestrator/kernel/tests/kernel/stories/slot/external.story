@@ -32,17 +32,17 @@
 > locked h1 denied
   + slot-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > explain h1
-  denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T05:00:00Z
+  denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T05:00:00Z | in-run=slot-denied
 > locked h1 denied
 > locked h1 unreachable
   + slot-refused host=h1 refusal=(unreachable why=(failed detail="connection reset"))
   + slot-in-doubt host=h1
 > explain h1
-  no slot of group default: the lock server is unreachable: connection reset | status=waiting | since=2026-11-21T01:00:00Z | why=slot-unreachable@2026-11-21T05:00:00Z
+  no slot of group default: the lock server is unreachable: connection reset | status=waiting | since=2026-11-21T01:00:00Z | why=slot-unreachable@2026-11-21T05:00:00Z | in-run=slot-unreachable
 > locked h1 protocol
   + slot-refused host=h1 refusal=(protocol detail="200 with a body of HTML")
 > explain h1
-  no slot of group default: the lock server violated the FleetLock protocol: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | why=slot-protocol@2026-11-21T05:00:00Z
+  no slot of group default: the lock server violated the FleetLock protocol: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | why=slot-protocol@2026-11-21T05:00:00Z | in-run=slot-protocol
 > explain h2
   waiting for its turn: h1 is first: no slot of group default: the lock server violated the FleetLock protocol: 200 with a body of HTML | status=prepared | since=2026-11-21T01:00:00Z | why=host-first@2026-11-21T05:00:00Z
 # Answers without a request.

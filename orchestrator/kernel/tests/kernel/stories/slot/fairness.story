@@ -41,7 +41,7 @@
   + lock-released actor=admin group=default id=z1
   = done
 > explain h1
-  denied a slot of group default: free slots are left to earlier clients: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:20Z | why=slot-denied@2026-11-21T05:00:20Z
+  denied a slot of group default: free slots are left to earlier clients: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:20Z | why=slot-denied@2026-11-21T05:00:20Z | in-run=slot-denied
 > wait 300
 > tick
 # The first client to ask gets it, and uses up the earliest arrival: the next slot is the host's.
@@ -65,7 +65,7 @@
   + r1 h2: waiting reason=(slot-denied denial=(left-to-earlier id=z2 provider=embedded since=2026-11-21T01:00:10Z) group=default)
 # The client still waits, and arrived before the second host; but it does not retry.
 > explain h2
-  denied a slot of group default: free slots are left to earlier clients: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:05:30Z | why=slot-denied@2026-11-21T05:00:20Z
+  denied a slot of group default: free slots are left to earlier clients: z2 has waited since 2026-11-21T01:00:10Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:05:30Z | why=slot-denied@2026-11-21T05:00:20Z | in-run=slot-denied
 > wait 200
 > tick
 > wait 220

@@ -84,7 +84,7 @@
   + r3 h2: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default, lock h2 of default
 > explain h2
-  asking for a slot of group default | status=waiting | since=2026-11-21T01:00:00Z | why=asking-for-slot@2026-11-21T05:00:00Z
+  asking for a slot of group default | status=waiting | since=2026-11-21T01:00:00Z | why=asking-for-slot@2026-11-21T05:00:00Z | in-run=asking-for-slot
 > locked h2 granted
   + r3 h2: slot-granted group=default provider=external
   ! send r3/h2/upgrade/1 until 2026-11-21T05:00:00Z

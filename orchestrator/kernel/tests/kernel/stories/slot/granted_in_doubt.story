@@ -24,7 +24,7 @@
 > step 43200
 > clock 43200
 > explain h1
-  the orchestrator's clock is 43200 s ahead of NATS | status=waiting | since=2026-11-21T01:00:00Z | why=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 43200 s ahead of NATS | status=waiting | since=2026-11-21T01:00:00Z | why=clock-skew | in-run=clock-skew
 > locked h1 granted
   + r1 h1: turn-lost
   + slot-release-due host=h1 why=not-needed
@@ -34,7 +34,7 @@
   ! nothing
 > tick
 > explain h1
-  the orchestrator's clock is 43200 s ahead of NATS | status=prepared | since=2026-11-21T13:00:00Z | why=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 43200 s ahead of NATS | status=prepared | since=2026-11-21T13:00:00Z | why=clock-skew | in-run=clock-skew
 > step -43200
 > clock trusted
 > tick

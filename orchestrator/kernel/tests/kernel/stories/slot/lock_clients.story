@@ -43,7 +43,7 @@
   + upgrades-began run=r1
   + r1 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=node-7 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h1
-  denied a slot of group default: the only slot is held by node-7 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T05:00:00Z
+  denied a slot of group default: the only slot is held by node-7 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T05:00:00Z | in-run=slot-denied
 # The slot that the client releases goes to the host that waits.
 > unlock default node-7
   + lock-released actor=admin group=default id=node-7
@@ -85,7 +85,7 @@
 > lock default node-7
   = refused: the only slot is held by h1 since 2026-11-21T01:00:00Z
 > explain h2
-  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T05:00:00Z
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | why=slot-denied@2026-11-21T05:00:00Z | in-run=slot-denied
 # The other client no longer wants a slot.
 > unlock default node-7
   + lock-wait-ended actor=admin group=default id=node-7

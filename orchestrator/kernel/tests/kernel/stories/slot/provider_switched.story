@@ -34,7 +34,7 @@
   + r1 h2: slot-granted group=default provider=embedded
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z, unlock h1 of default
 > explain h1
-  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z
+  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | why=earlier-slot@2026-11-21T05:00:00Z | in-run=earlier-slot
 > locked h1 granted
 > tick
 > unlocked h1 denied

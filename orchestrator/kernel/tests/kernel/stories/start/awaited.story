@@ -35,7 +35,7 @@
   + r1 h3: cancelled reason=unreachable
 > tick
 > explain h3
-  unreachable: no heartbeat when the run started | status=cancelled | since=2026-11-21T01:00:00Z | why=unreachable
+  unreachable: no heartbeat when the run started | status=cancelled | since=2026-11-21T01:00:00Z | why=unreachable | in-run=unreachable
 > reply h2 prepare done
   + r1 h2: prepared
   + upgrades-began run=r1

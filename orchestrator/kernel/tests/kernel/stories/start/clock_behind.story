@@ -39,7 +39,7 @@
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
 > explain h2
-  the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=prepared | since=2026-11-21T01:00:00Z | why=clock-behind@2026-11-21T03:00:00Z
+  the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=prepared | since=2026-11-21T01:00:00Z | why=clock-behind@2026-11-21T03:00:00Z | in-run=clock-behind
 > wait 2h
 > tick
   + r1 h2: cancelled reason=(run-timed-out waited-for=(clock-behind newest=2026-11-21T04:00:00Z))

@@ -40,7 +40,7 @@
   ! nothing
 > tick
 > explain h1
-  the orchestrator's clock is 31 s behind NATS | status=prepared | since=2026-11-21T01:00:00Z | why=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 31 s behind NATS | status=prepared | since=2026-11-21T01:00:00Z | why=clock-skew | in-run=clock-skew
 > clock trusted
 > tick
   + slot-requested group=default host=h1 run=r1
@@ -60,7 +60,7 @@
   + slot-release-due host=h1 why=upgraded
   ! unlock h1 of default
 > explain h2
-  the orchestrator's clock is 99 s ahead of NATS | status=prepared | since=2026-11-21T01:00:00Z | why=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 99 s ahead of NATS | status=prepared | since=2026-11-21T01:00:00Z | why=clock-skew | in-run=clock-skew
 > clock 98
 > tick
 > unlocked h1 granted

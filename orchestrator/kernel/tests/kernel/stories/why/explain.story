@@ -16,7 +16,7 @@
 > explain h1
   its prepare command is about to be sent | status=pending | since=2026-11-21T01:00:00Z | why=command-unsent@2026-11-21T05:00:00Z
 > explain h4
-  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | why=unreachable
+  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | why=unreachable | in-run=unreachable
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
@@ -38,13 +38,13 @@
 > reply h2 prepare bad disk
   + r1 h2: failed reason=(worker-error action=prepare message="bad disk")
 > explain h2
-  prepare failed: bad disk | status=failed | since=2026-11-21T01:00:05Z | why=worker-error
+  prepare failed: bad disk | status=failed | since=2026-11-21T01:00:05Z | why=worker-error | in-run=worker-error
 > reply h3 prepare done
   + r1 h3: prepared
   + upgrades-began run=r1
   + r1 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
 > explain h1
-  denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:05Z | why=slot-denied@2026-11-21T05:00:00Z
+  denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:05Z | why=slot-denied@2026-11-21T05:00:00Z | in-run=slot-denied
 > explain h3
   waiting for its turn: h1 is first: denied a slot of group default: the group has no slots (failed_lock_semaphore_full) | status=prepared | since=2026-11-21T01:00:05Z | why=host-first@2026-11-21T05:00:00Z
 > wait 5
