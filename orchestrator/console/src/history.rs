@@ -89,24 +89,6 @@ impl<'a> Entry<'a> {
 
 /// Why something happened to an entry of the reboot queue, if there is a reason.
 fn entry_reason(event: &EntryEvent) -> Option<Cow<'_, str>> {
-    match event {
-        EntryEvent::Waiting { reason }
-        | EntryEvent::Failed { reason }
-        | EntryEvent::AttemptUnknown { reason } => Some(describe(reason).to_string().into()),
-        EntryEvent::BackedOff { reason, .. } => {
-            reason.as_ref().map(|reason| describe(reason).to_string().into())
-        }
-        EntryEvent::Cancelled { reason, .. } => reason.as_deref().map(Cow::from),
-        EntryEvent::GivenUp { reason, .. } => Some(reason.into()),
-        EntryEvent::Started { .. }
-        | EntryEvent::RebootBegan { .. }
-        | EntryEvent::AttemptDue { .. }
-        | EntryEvent::AttemptBegan
-        | EntryEvent::AttemptSucceeded
-        | EntryEvent::CommandSent { .. }
-        | EntryEvent::NotRebooted
-        | EntryEvent::Removed
-        | EntryEvent::Booted { .. }
-        | EntryEvent::Rebooted => None,
-    }
+    let described = event.reason().map(|reason| describe(reason).to_string().into());
+    described.or_else(|| event.operators_reason().map(Cow::from))
 }

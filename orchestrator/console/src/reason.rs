@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_kernel::reason::{Denial, LastWait, LockRefusal, shown};
+use os_upgrade_kernel::reason::{Denial, LastWait, LockRefusal};
 use os_upgrade_kernel::{NoAnswer, Reason};
 
 use crate::commands::shell_word;
@@ -66,17 +66,15 @@ impl Describe for Reason {
             Self::ApiServerWaits { host } => {
                 write!(f, "waiting for its turn: it is an API server, and {host} is under way")
             }
-            Self::RebootCommandFailed { detail, output } => {
-                write!(f, "the reboot command failed: {}", shown(detail, output.as_ref()))
+            Self::RebootCommandFailed { detail, output: _ } => {
+                write!(f, "the reboot command failed: {detail}")
             }
             Self::RebootCommandNotStarted { detail } => {
                 write!(f, "the reboot command could not be started: {detail}")
             }
-            Self::RebootUnknown { detail, output } => write!(
-                f,
-                "whether the reboot command has had an effect is not known: {}",
-                shown(detail, output.as_ref())
-            ),
+            Self::RebootUnknown { detail, output: _ } => {
+                write!(f, "whether the reboot command has had an effect is not known: {detail}")
+            }
             Self::ClusterUnseen => {
                 f.write_str("the nodes of the Kubernetes cluster have not been seen of late")
             }
@@ -165,29 +163,13 @@ mod tests {
 
     use super::*;
 
-    /// Whoever reads a sentence or the JSON of a blocker may be a viewer.
+    /// Whoever reads a sentence may be a viewer.
     #[test]
-    fn output_of_reboot_commands_is_told_apart() {
-        let reason = |output: Option<&str>| Reason::RebootCommandFailed {
-            detail: "exit status 4".to_owned(),
-            output: output.map(ToOwned::to_owned),
-        };
-        let how = "the reboot command failed: exit status 4";
-        let withheld = "the reboot command failed: the role operator is shown why";
-        for (output, sentence, for_operators) in [
-            (Some("hunter2"), how, "hunter2"),
-            (Some(""), how, ""),
-            // An older version wrote all that it knew into the detail.
-            (None, withheld, "exit status 4"),
-        ] {
-            let reason = reason(output);
-            assert_eq!(
-                (describe(&reason).to_string().as_str(), reason.output()),
-                (sentence, Some(for_operators))
-            );
-            let public = reason.without_output();
-            assert_eq!((describe(&public).to_string().as_str(), public.output()), (sentence, Some("")));
-        }
+    fn sentences_leave_out_what_a_reboot_command_printed() {
+        let (detail, output) = ("exit status 4".to_owned(), "hunter2".to_owned());
+        let reason = Reason::RebootCommandFailed { detail, output };
+        assert_eq!(describe(&reason).to_string(), "the reboot command failed: exit status 4");
+        assert_eq!(reason.output(), Some("hunter2"));
     }
 
     #[test]

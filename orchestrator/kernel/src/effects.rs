@@ -7,6 +7,7 @@ use crate::job::{self, Job};
 use crate::owner::Owner;
 use crate::run::Issued;
 use crate::state::State;
+use crate::step::Step;
 
 /// Something to do outside the kernel. Repeating it does no harm; equal values are the same effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,41 +87,21 @@ pub fn other_effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
 /// Commands to send: one for every host whose current command has not been seen in the control stream.
 pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
     let fenced = state.fence.as_ref().is_some_and(|fence| fence.passed);
-    orders_of_run(state).chain(orders_of_entries(state)).filter(move |_| fenced).map(Effect::Send)
+    state.unsent_steps().filter(move |_| fenced).filter_map(|step| order(state, &step)).map(Effect::Send)
 }
 
-fn orders_of_run(state: &State) -> impl Iterator<Item = Order> + '_ {
-    state.run.iter().flat_map(|run| {
-        // A host has one unanswered command at a time: a worker that opens its consumer anew may begin with the last.
-        run.unsent().iter().filter(|name| !state.has_unanswered_reboot(name)).filter_map(|name| {
-            let command = run.host(name)?.command?;
-            if !state.cordon_allows(name, command.action) {
-                return None;
-            }
-            let (host, action, attempt) = (name.clone(), command.action, command.attempt);
-            let id = CommandId { run: run.id.clone(), host, action, attempt };
-            Some(Order { id, not_after: Some(run.not_after), boot_id: None })
-        })
-    })
-}
-
-fn orders_of_entries(state: &State) -> impl Iterator<Item = Order> + '_ {
-    state.reboot_queue.under_way().filter_map(|(index, entry)| {
-        let Issued { action, attempt, .. } =
-            entry.unsent().filter(|command| state.cordon_allows(&entry.host, command.action))?;
-        let id = CommandId { run: entry.owner(index).id(), host: entry.host.clone(), action, attempt };
-        Some(Order { id, not_after: None, boot_id: entry.boot_id.clone() })
-    })
+/// The command of `step` that is to be sent.
+fn order(state: &State, step: &Step<'_>) -> Option<Order> {
+    let Issued { action, attempt, .. } = state.sendable(step)?;
+    let id = CommandId { run: step.owner.id(), host: step.host.clone(), action, attempt };
+    Some(Order { id, not_after: step.not_after, boot_id: step.boot_id.map(ToOwned::to_owned) })
 }
 
 /// Whether this very command still has to be sent.
 pub fn is_wanted(state: &State, id: &CommandId) -> bool {
-    let owner = Owner::from(&id.run);
-    let unsent = state.step(&owner, &id.host).and_then(|step| step.unsent());
-    let is_free = owner.run().is_none() || !state.has_unanswered_reboot(&id.host);
+    let step = state.step(&Owner::from(&id.run), &id.host);
+    let unsent = step.and_then(|step| state.sendable(&step));
     unsent.is_some_and(|command| (command.action, command.attempt) == (id.action, id.attempt))
-        && is_free
-        && state.cordon_allows(&id.host, id.action)
 }
 
 fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {

@@ -76,7 +76,7 @@ pub use node::{
     NodeStage, NodeStep, NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes,
 };
 pub use owner::Owner;
-pub use reason::{Reason, WITHHELD};
+pub use reason::Reason;
 pub use reboot_queue::{
     ApiServerOrder, Backoff, CommandJob, CommandOrder, CommandOutcome, EntryBlocker, RebootCommandSettings,
     RebootOperation, RebootRefusal, RebootSettings, explain_entry, needs_operator, next_reboot,

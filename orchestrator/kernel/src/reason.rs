@@ -89,7 +89,7 @@ pub enum Reason {
     RunCancelled { actor: String },
     /// The run's `not-after` passed before this host was upgraded.
     RunTimedOut {
-        /// What the host was waiting for then; absent in records of older versions.
+        /// What the host was waiting for then; absent if its turn was about to come.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_for: Option<LastWait>,
     },
@@ -138,12 +138,10 @@ pub enum Reason {
     },
     /// The operator's command failed, so that the host was not rebooted.
     RebootCommandFailed {
-        /// How it ended. Without `output`, an older version wrote this, and it may hold what the command printed.
+        /// How it ended.
         detail: String,
-        /// The end of what it printed, which may hold secrets: for operators, and not in its sentence. Absent only if an older version
-        /// wrote the reason.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<String>,
+        /// The end of what it printed, which may hold secrets: for operators, and not in its sentence.
+        output: String,
     },
     /// The operator's command could not be started, so that nothing was run.
     RebootCommandNotStarted {
@@ -152,11 +150,10 @@ pub enum Reason {
     },
     /// Whether the operator's command has rebooted the host is not known.
     RebootUnknown {
-        /// Why not. Without `output`, as above.
+        /// Why not.
         detail: String,
         /// The end of what it printed, as above; empty also if its end is not known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<String>,
+        output: String,
     },
     /// The cluster's nodes are not known.
     ClusterUnseen,
@@ -201,14 +198,6 @@ pub enum LastWait {
     /// What was recorded for it, or for the host of its group whose turn it was.
     #[serde(untagged)]
     Recorded(Box<Reason>),
-}
-
-/// What those are shown who may not see what an older version wrote of a reboot command.
-pub const WITHHELD: &str = "the role operator is shown why";
-
-/// The `detail` of a reboot command for everybody. Without `output`, it may hold what the command printed.
-pub fn shown<'a>(detail: &'a str, output: Option<&String>) -> &'a str {
-    if output.is_some() { detail } else { WITHHELD }
 }
 
 /// Why a lock server has not granted or released a slot.
@@ -276,25 +265,20 @@ impl Reason {
         self.into()
     }
 
-    /// What the operator's command printed. If an older version wrote the reason, how it ended too.
+    /// What the operator's command printed.
     pub fn output(&self) -> Option<&str> {
-        if let Self::RebootCommandFailed { detail, output } | Self::RebootUnknown { detail, output } = self {
-            Some(output.as_ref().unwrap_or(detail))
+        if let Self::RebootCommandFailed { output, .. } | Self::RebootUnknown { output, .. } = self {
+            Some(output)
         } else {
             None
         }
     }
 
-    /// It, as whoever may not see what the operator's command printed sees it.
-    #[must_use]
-    pub fn without_output(mut self) -> Self {
-        if let Self::RebootCommandFailed { detail, output } | Self::RebootUnknown { detail, output } =
-            &mut self
-        {
-            *detail = shown(detail, output.as_ref()).to_owned();
-            *output = Some(String::new());
+    /// Takes away what the operator's command printed: not everybody may see that.
+    pub(crate) fn strip_output(&mut self) {
+        if let Self::RebootCommandFailed { output, .. } | Self::RebootUnknown { output, .. } = self {
+            output.clear();
         }
-        self
     }
 
     /// The operator who decided it, if any.

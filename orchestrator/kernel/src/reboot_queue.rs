@@ -33,7 +33,7 @@ pub use self::fact::QueueFact;
 pub use self::job::{CommandJob, CommandOrder, CommandOutcome};
 pub(crate) use self::next::group;
 pub use self::next::next_reboot;
-pub(crate) use self::rebooter::Rebooter;
+pub(crate) use self::rebooter::drained;
 pub use self::request::{RebootOperation, RebootRefusal};
 pub use self::settings::{RebootCommandSettings, RebootSettings};
 pub use self::state::{Asked, ENTRIES_MAX, QueueError, RebootQueue, Required};

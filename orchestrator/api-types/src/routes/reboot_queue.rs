@@ -365,7 +365,7 @@ pub struct Entry<'a> {
     pub drain_backoff_expire: Option<Stamp>,
     /// When it was added.
     pub added_at: Stamp,
-    /// The operator who queued it; absent if it was queued without one, or by an older version.
+    /// The operator who queued it; absent if it was queued without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_by: Option<Cow<'a, str>>,
     /// Why, as the operator says.

@@ -240,27 +240,12 @@ fn node(run_of_slot: Option<String>, host: &HostName, step: &NodeStep) -> Option
 }
 
 fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> SiteEvent {
-    let (why, reason) = match event {
-        EntryEvent::Waiting { reason }
-        | EntryEvent::Failed { reason }
-        | EntryEvent::AttemptUnknown { reason } => (Some(said(reason.clone())), None),
-        EntryEvent::BackedOff { until, reason } => {
-            let by = EntryBlocker::BackedOff { until: *until, reason: reason.clone() };
-            (Some(said(by)), None)
-        }
-        EntryEvent::Cancelled { reason, .. } => (None, reason.clone()),
-        EntryEvent::GivenUp { reason, .. } => (None, Some(reason.clone())),
-        EntryEvent::Started { .. }
-        | EntryEvent::RebootBegan { .. }
-        | EntryEvent::AttemptDue { .. }
-        | EntryEvent::AttemptBegan
-        | EntryEvent::AttemptSucceeded
-        | EntryEvent::CommandSent { .. }
-        | EntryEvent::NotRebooted
-        | EntryEvent::Removed
-        | EntryEvent::Booted { .. }
-        | EntryEvent::Rebooted => (None, None),
+    let why = if let EntryEvent::BackedOff { until, reason } = event {
+        Some(said(EntryBlocker::BackedOff { until: *until, reason: reason.clone() }))
+    } else {
+        event.reason().cloned().map(said)
     };
+    let reason = event.operators_reason().map(ToOwned::to_owned);
     let boot_id = if let EntryEvent::RebootBegan { boot_id }
     | EntryEvent::AttemptDue { boot_id: Some(boot_id), .. } = event
     {

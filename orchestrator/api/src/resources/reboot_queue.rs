@@ -17,9 +17,7 @@ use os_upgrade_api_types::routes::reboot_queue::{
 };
 use os_upgrade_api_types::routes::state::QueueInBrief;
 use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus, QueueBlocker};
-use os_upgrade_kernel::{
-    EntryBlocker, RebootOperation, Request, WITHHELD, explain_entry, needs_operator, next_reboot,
-};
+use os_upgrade_kernel::{EntryBlocker, RebootOperation, Request, explain_entry, needs_operator, next_reboot};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Audit, FactRow};
@@ -112,7 +110,7 @@ const fn is_of_queue(blocker: &EntryBlocker) -> bool {
     matches!(blocker, EntryBlocker::Queue(by) if by.is_of_queue())
 }
 
-/// What the operator's command printed for the entry, and how it ended if an older version wrote that.
+/// What the operator's command printed for the entry.
 fn output(entry: &Entry) -> Option<&str> {
     entry.reason.as_ref()?.output().filter(|output| !output.is_empty())
 }
@@ -177,16 +175,13 @@ async fn history(
     found.answer(|row| Ok(fact(row)))
 }
 
-/// Takes what a command printed out of a fact. Older versions wrote it into `detail`.
+/// Takes what a command printed out of a fact.
 fn withhold_output(row: &mut FactRow) {
     let Ok(mut fact) = serde_json::from_str::<Value>(row.fact.get()) else { return };
     let Some(reason) = fact.pointer_mut("/event/reason").and_then(Value::as_object_mut) else { return };
-    let is_of_command = |kind: &Value| kind == "reboot-command-failed" || kind == "reboot-unknown";
-    if !reason.get("kind").is_some_and(is_of_command) {
+    if reason.remove("output").is_none() {
         return;
     }
-    let detail = if reason.remove("output").is_some() { reason.remove("detail") } else { None };
-    reason.insert("detail".to_owned(), detail.unwrap_or_else(|| WITHHELD.into()));
     if let Ok(shown) = serde_json::value::to_raw_value(&fact) {
         row.fact = shown;
     }

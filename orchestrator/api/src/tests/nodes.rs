@@ -379,10 +379,10 @@ async fn node_that_was_given_up_is_shown_and_freed() {
 #[tokio::test]
 async fn reboots_that_wait_for_an_operator_in_metrics() {
     let failed = || EntryEvent::Failed {
-        reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: None },
+        reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: String::new() },
     };
     let unknown = || EntryEvent::AttemptUnknown {
-        reason: Reason::RebootUnknown { detail: "killed".to_owned(), output: None },
+        reason: Reason::RebootUnknown { detail: "killed".to_owned(), output: String::new() },
     };
     for (boot_id, event, expected) in [
         (Some("one"), failed(), 1),

@@ -12,8 +12,6 @@ use crate::fact::{Fact, NodeFact};
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
 use crate::reason::Reason;
-use crate::reboot_queue::Rebooter;
-use crate::run::HostEvent;
 use crate::slot::{ReleaseCause, release};
 use crate::state::State;
 use crate::step::{Stage, Step, StepEvent};
@@ -331,34 +329,17 @@ impl Answered<'_> {
     fn drained(&self, boot_id: Option<&str>) -> Vec<Fact> {
         let (state, host) = (self.state, &self.job.host);
         let drained = self.fact(NodeStep::Drained { boot_id: boot_id.map(ToOwned::to_owned) });
-        match state.step_at(host, Stage::Drain).map(|step| step.owner) {
-            Some(Owner::Run(run)) => return vec![drained, Fact::of_host(&run, host, HostEvent::Drained)],
-            Some(Owner::Entry { index, .. }) => return self.drained_to_reboot(index, boot_id, drained),
-            None => {}
+        if let Some(step) = state.step_at(host, Stage::Drain) {
+            return state
+                .drained(self.view, &step, boot_id)
+                .map(|begun| vec![drained, begun])
+                .unwrap_or_default();
         }
         // It was looked at for another leader, and nothing has changed.
         let is_known = self.node.stage == NodeStage::Drained
             && self.node.boot_id.as_deref() == boot_id
             && self.node.waits.is_none();
         if is_known { Vec::new() } else { vec![drained] }
-    }
-
-    /// The node is drained for the entry at `index`: its host is told to reboot.
-    fn drained_to_reboot(&self, index: u64, boot_id: Option<&str>, drained: Fact) -> Vec<Fact> {
-        let (state, host) = (self.state, &self.job.host);
-        let Some(entry) = state.reboot_queue.entries.get(&index) else { return Vec::new() };
-        // Until it is known which boot it is to leave, the node is looked at again and again.
-        let Ok(rebooter) = Rebooter::of_entry(state, self.view, entry) else { return Vec::new() };
-        // What was seen of it is older than a boot that the drain has found, and that one would be taken for the next.
-        if let Rebooter::Command { boot_id: seen, .. } = rebooter
-            && let Some((seen, drained_in)) = seen.or(entry.boot_id.as_deref()).zip(boot_id)
-            && drained_in != seen
-        {
-            return Vec::new();
-        }
-        // A boot that was left for an earlier entry is not left once more.
-        let event = rebooter.begins(boot_id.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id)));
-        vec![drained, Fact::of_entry(index, host, event)]
     }
 
     /// The node is as it was before, so that what waited for it goes on.

@@ -120,9 +120,9 @@ impl EntryBlocker {
         }
     }
 
-    /// It, without what a reboot command printed.
-    pub(crate) fn without_output(mut self) -> Self {
-        let reason = match &mut self {
+    /// The reason that it holds.
+    pub(crate) const fn reason_mut(&mut self) -> Option<&mut Reason> {
+        match self {
             Self::BackedOff { reason, .. } => reason.as_mut(),
             Self::Slot(reason)
             | Self::AttemptUnknown { reason, .. }
@@ -139,11 +139,7 @@ impl EntryBlocker {
             | Self::BootAwaited { .. }
             | Self::CancelAwaited { .. }
             | Self::NoCommand => None,
-        };
-        if let Some(reason) = reason {
-            *reason = reason.clone().without_output();
         }
-        self
     }
 
     /// Every kind of its own.

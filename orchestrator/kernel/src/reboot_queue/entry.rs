@@ -206,6 +206,50 @@ impl EntryEvent {
         }
     }
 
+    /// The reason that it holds.
+    pub const fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Waiting { reason } | Self::Failed { reason } | Self::AttemptUnknown { reason } => {
+                Some(reason)
+            }
+            Self::BackedOff { reason, .. } => reason.as_ref(),
+            Self::Cancelled { .. }
+            | Self::GivenUp { .. }
+            | Self::Started { .. }
+            | Self::RebootBegan { .. }
+            | Self::AttemptDue { .. }
+            | Self::AttemptBegan
+            | Self::AttemptSucceeded
+            | Self::CommandSent { .. }
+            | Self::NotRebooted
+            | Self::Removed
+            | Self::Booted { .. }
+            | Self::Rebooted => None,
+        }
+    }
+
+    /// Why an operator caused it, as that operator says.
+    pub fn operators_reason(&self) -> Option<&str> {
+        match self {
+            Self::Cancelled { reason, .. } => reason.as_deref(),
+            Self::GivenUp { reason, .. } => Some(reason),
+            Self::Waiting { .. }
+            | Self::Started { .. }
+            | Self::BackedOff { .. }
+            | Self::RebootBegan { .. }
+            | Self::AttemptDue { .. }
+            | Self::AttemptBegan
+            | Self::AttemptSucceeded
+            | Self::AttemptUnknown { .. }
+            | Self::CommandSent { .. }
+            | Self::Failed { .. }
+            | Self::NotRebooted
+            | Self::Removed
+            | Self::Booted { .. }
+            | Self::Rebooted => None,
+        }
+    }
+
     /// The operator, if one caused it.
     pub fn actor(&self) -> Option<&str> {
         match self {

@@ -117,7 +117,7 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
             let may_repeat = !entry.cancel_requested && shows_old_boot(state, view, entry);
             let restored = || Reason::RebootUnknown {
                 detail: "the site was restored".to_owned(),
-                output: Some(String::new()),
+                output: String::new(),
             };
             let (reason, since) = (entry.reason.clone().unwrap_or_else(restored), attempt.since);
             if has_left_boot(state, view, entry) {

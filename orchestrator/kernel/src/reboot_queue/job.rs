@@ -93,7 +93,7 @@ impl SystemJob for CommandJob {
         let event = match (&self.order, outcome) {
             (CommandOrder::Reboot { .. }, CommandOutcome::Succeeded) => EntryEvent::AttemptSucceeded,
             (CommandOrder::Reboot { .. }, CommandOutcome::Failed { detail, output }) => {
-                let (detail, output) = (detail.clone(), Some(output.clone()));
+                let (detail, output) = (detail.clone(), output.clone());
                 EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail, output } }
             }
             (CommandOrder::Reboot { .. }, CommandOutcome::NotStarted { detail }) => {
@@ -185,7 +185,7 @@ fn second_from(at: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 fn unknown(detail: &str, output: &str) -> EntryEvent {
-    let (detail, output) = (detail.to_owned(), Some(output.to_owned()));
+    let (detail, output) = (detail.to_owned(), output.to_owned());
     EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail, output } }
 }
 

@@ -74,6 +74,26 @@ impl<'a> Rebooter<'a> {
     }
 }
 
+/// The event that tells the host of `entry` to reboot, whose node was drained in the boot `drained_in`. Absent while it is not known
+/// which boot it is to leave.
+pub(crate) fn drained(
+    state: &State,
+    view: &View,
+    entry: &Entry,
+    drained_in: Option<&str>,
+) -> Option<EntryEvent> {
+    let rebooter = Rebooter::of_entry(state, view, entry).ok()?;
+    // What was seen of it is older than a boot that the drain has found, and that one would be taken for the next.
+    if let Rebooter::Command { boot_id: seen, .. } = rebooter
+        && let Some((seen, drained_in)) = seen.or(entry.boot_id.as_deref()).zip(drained_in)
+        && drained_in != seen
+    {
+        return None;
+    }
+    // A boot that was left for an earlier entry is not left once more.
+    Some(rebooter.begins(drained_in.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id))))
+}
+
 /// Whether `host` is ready, and the boot in which it is: as its Kubernetes node says, or its worker if it is no node.
 fn ready_boot<'a>(state: &State, view: &'a View, host: &HostName) -> Option<&'a str> {
     if state.settings.has_node(host) {

@@ -102,7 +102,7 @@ impl RebootQueue {
         Ok(())
     }
 
-    /// Who queued the entry at `index`, and why; `None` if it was queued by itself, or an older version did not record it.
+    /// Who queued the entry at `index`, and why; `None` if it was queued by itself.
     pub fn asked(&self, index: u64) -> Option<&Asked> {
         self.entries.get(&index).filter(|entry| !entry.required)?;
         self.requests.get_prev(&index).map(|(_, asked)| asked)

@@ -120,7 +120,7 @@ pub enum LockFact {
         /// Who made the request.
         actor: String,
     },
-    /// An external FleetLock client has released its slot. In what older versions wrote, it may only have waited for one.
+    /// An external FleetLock client has released its slot.
     #[serde(rename = "lock-released")]
     #[strum(serialize = "lock-released")]
     Released {

@@ -17,7 +17,7 @@ impl State {
         self.slots.get(host).is_some_and(|slot| slot.state == SlotState::Held)
             && !self.nodes.get(host).is_some_and(is_released_later)
             && !self.is_in_run(host)
-            && self.entry_under_way(host).is_none()
+            && !self.is_at_work(host)
     }
 
     /// Whether to request a slot for `host` from the lock server: the host waits for that answer and nothing else.

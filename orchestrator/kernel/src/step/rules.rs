@@ -8,9 +8,10 @@ use crate::config::LockProvider;
 use crate::fact::{Fact, SlotFact};
 use crate::owner::Owner;
 use crate::reason::Reason;
-use crate::reboot_queue::{Entry, EntryEvent};
+use crate::reboot_queue::{Entry, EntryEvent, drained};
 use crate::run::{HostEvent, Issued, Run};
 use crate::state::State;
+use crate::view::View;
 
 /// A host's step in a run, or for an entry of the reboot queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,10 @@ pub(crate) struct Step<'a> {
     pub(crate) has_failed: bool,
     /// How many of its drains were given up.
     pub(crate) backoffs: u32,
+    /// When its command must no longer be sent nor started; absent if that has no end.
+    pub(crate) not_after: Option<DateTime<Utc>>,
+    /// The boot that its host is to leave, if its command says so.
+    pub(crate) boot_id: Option<&'a str>,
 }
 
 /// What happens to a step, whosever it is.
@@ -59,6 +64,8 @@ impl<'a> Step<'a> {
             is_unsent: in_run.is_unsent(),
             has_failed: false,
             backoffs: in_run.backoff.map_or(0, |backoff| backoff.count),
+            not_after: Some(run.not_after),
+            boot_id: None,
         })
     }
 
@@ -72,6 +79,8 @@ impl<'a> Step<'a> {
             is_unsent: entry.is_unsent(),
             has_failed: entry.has_failed(),
             backoffs: entry.backoff_count,
+            not_after: None,
+            boot_id: entry.boot_id.as_deref(),
         }
     }
 
@@ -163,6 +172,33 @@ impl State {
     /// The step of `host` if the host is about to be told to upgrade or to reboot.
     pub(crate) fn told_next<'a>(&'a self, host: &'a HostName) -> Option<Step<'a>> {
         self.step_of(host).filter(|step| step.stage.is_under_way() && step.is_unsent)
+    }
+
+    /// The steps whose command has not been seen in the control stream.
+    pub(crate) fn unsent_steps(&self) -> impl Iterator<Item = Step<'_>> {
+        let of_run =
+            self.run.iter().flat_map(|run| run.unsent().iter().filter_map(|host| Step::in_run(run, host)));
+        of_run.chain(self.reboot_queue.under_way().map(|(index, entry)| Step::of_entry(index, entry)))
+    }
+
+    /// The command of `step`, if it may be sent now.
+    pub(crate) fn sendable(&self, step: &Step<'_>) -> Option<Issued> {
+        // A host has one unanswered command at a time: a worker that opens its consumer anew may begin with the last.
+        let is_other_awaited = step.owner.run().is_some() && self.has_unanswered_reboot(step.host);
+        let command = step.unsent().filter(|_| !is_other_awaited)?;
+        self.cordon_allows(step.host, command.action).then_some(command)
+    }
+
+    /// The fact that begins the first command of `step`, whose node was drained in `boot_id`. Absent while it is not known which boot
+    /// its host is to leave: the node is looked at again and again until then.
+    pub(crate) fn drained(&self, view: &View, step: &Step<'_>, boot_id: Option<&str>) -> Option<Fact> {
+        match &step.owner {
+            Owner::Run(run) => Some(Fact::of_host(run, step.host, HostEvent::Drained)),
+            Owner::Entry { index, .. } => {
+                let entry = self.reboot_queue.entries.get(index)?;
+                Some(Fact::of_entry(*index, step.host, drained(self, view, entry, boot_id)?))
+            }
+        }
     }
 
     /// The fact that `owner` has got a slot of `group` for `host`, whose node is drained first if it has one.

@@ -65,11 +65,6 @@ impl Why {
     const fn of(cause: Cause) -> Self {
         Self { cause, until: None, since: None }
     }
-
-    /// The word for its cause.
-    pub fn kind(&self) -> &'static str {
-        self.cause.kind()
-    }
 }
 
 impl Cause {
@@ -106,13 +101,14 @@ impl From<Cause> for Why {
 
 impl From<HostBlocker> for Cause {
     fn from(by: HostBlocker) -> Self {
-        Self::Host(by.without_output())
+        Self::Host(stripped(by, HostBlocker::reason_mut))
     }
 }
 
 impl From<Reason> for Cause {
-    fn from(reason: Reason) -> Self {
-        Self::Recorded(reason.without_output())
+    fn from(mut reason: Reason) -> Self {
+        reason.strip_output();
+        Self::Recorded(reason)
     }
 }
 
@@ -226,8 +222,16 @@ impl From<EntryBlocker> for Why {
             | EntryBlocker::NoCommand
             | EntryBlocker::Failed { .. } => (None, None),
         };
-        Self { cause: Cause::Entry(by.without_output()), until, since }
+        Self { cause: Cause::Entry(stripped(by, EntryBlocker::reason_mut)), until, since }
     }
+}
+
+/// `by` without what a reboot command printed: whoever may read sees a cause.
+fn stripped<B>(mut by: B, reason: impl FnOnce(&mut B) -> Option<&mut Reason>) -> B {
+    if let Some(reason) = reason(&mut by) {
+        reason.strip_output();
+    }
+    by
 }
 
 /// Since when an entry is not ready.
@@ -261,13 +265,12 @@ mod tests {
     /// Details are for everybody who may read.
     #[test]
     fn no_details_show_what_a_reboot_command_printed() {
-        let secret =
-            || Reason::RebootUnknown { detail: "killed".to_owned(), output: Some("hunter2".to_owned()) };
-        let older =
-            || Reason::RebootCommandFailed { detail: "exit status 1: hunter2".to_owned(), output: None };
+        let secret = || Reason::RebootUnknown { detail: "killed".to_owned(), output: "hunter2".to_owned() };
+        let failed =
+            || Reason::RebootCommandFailed { detail: "status 1".to_owned(), output: "hunter2".to_owned() };
         let (host, group) = (HostName::new("h1").unwrap(), GroupName::new("default").unwrap());
         let (since, until) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
-        let whys: Vec<Why> = [secret(), older()]
+        let whys: Vec<Why> = [secret(), failed()]
             .into_iter()
             .flat_map(|reason| {
                 let some = Some(reason.clone());

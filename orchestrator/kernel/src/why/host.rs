@@ -135,9 +135,9 @@ pub enum HostBlocker {
 }
 
 impl HostBlocker {
-    /// It, without what a reboot command printed.
-    pub(super) fn without_output(mut self) -> Self {
-        let reason = match &mut self {
+    /// The reason that it holds.
+    pub(super) const fn reason_mut(&mut self) -> Option<&mut Reason> {
+        match self {
             Self::HostFirst { by, .. } => Some(by),
             Self::SlotStuck { reason, .. } => Some(reason),
             Self::RebootUnderWay { reason, .. } | Self::SlotHeld { reason, .. } => reason.as_mut(),
@@ -162,10 +162,6 @@ impl HostBlocker {
             | Self::NoRun
             | Self::WindowUsed(_)
             | Self::SlotReleasing { .. } => None,
-        };
-        if let Some(reason) = reason {
-            *reason = reason.clone().without_output();
         }
-        self
     }
 }

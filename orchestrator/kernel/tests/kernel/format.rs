@@ -235,16 +235,16 @@ fn reasons() {
         (Reason::ForeignMark, r#"{"kind":"foreign-mark"}"#),
         (Reason::ClusterUnseen, r#"{"kind":"cluster-unseen"}"#),
         (
-            Reason::RebootCommandFailed { detail: "no".to_owned(), output: None },
-            r#"{"kind":"reboot-command-failed","detail":"no"}"#,
+            Reason::RebootCommandFailed { detail: "no".to_owned(), output: "x".to_owned() },
+            r#"{"kind":"reboot-command-failed","detail":"no","output":"x"}"#,
         ),
         (
             Reason::RebootCommandNotStarted { detail: "no".to_owned() },
             r#"{"kind":"reboot-command-not-started","detail":"no"}"#,
         ),
         (
-            Reason::RebootUnknown { detail: "a crash".to_owned(), output: None },
-            r#"{"kind":"reboot-unknown","detail":"a crash"}"#,
+            Reason::RebootUnknown { detail: "a crash".to_owned(), output: String::new() },
+            r#"{"kind":"reboot-unknown","detail":"a crash","output":""}"#,
         ),
         (ClockDoubt::ClockUnmeasured.into(), r#"{"kind":"clock-unmeasured"}"#),
         (ClockDoubt::ClockSkew { seconds: -31 }.into(), r#"{"kind":"clock-skew","seconds":-31}"#),

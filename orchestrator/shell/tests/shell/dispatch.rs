@@ -77,7 +77,7 @@ fn command_of_a_predecessor_is_not_run_again() {
     let [Dispatch::Fence { epoch }] = begun[..] else { panic!("{begun:?}") };
     assert_eq!(dispatcher.fence_published(NOW, epoch, Some(2)), Some(2));
     assert_eq!(begin_due(&state, &mut dispatcher), []);
-    let reason = Reason::RebootUnknown { detail: "a crash".to_owned(), output: None };
+    let reason = Reason::RebootUnknown { detail: "a crash".to_owned(), output: String::new() };
     let unknown = event(EntryEvent::AttemptUnknown { reason });
     commit(&mut state, &mut dispatcher, vec![unknown, fenced(2, "b"), passed(2)]);
     assert_eq!(begin_due(&state, &mut dispatcher), []);

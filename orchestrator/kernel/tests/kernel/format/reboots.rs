@@ -83,25 +83,13 @@ fn events() -> Vec<(EntryEvent, &'static str)> {
         (EntryEvent::AttemptSucceeded, r#"{"kind":"attempt-succeeded"}"#),
         (
             EntryEvent::AttemptUnknown {
-                reason: Reason::RebootUnknown { detail: "a crash".to_owned(), output: None },
-            },
-            r#"{"kind":"attempt-unknown","reason":{"kind":"reboot-unknown","detail":"a crash"}}"#,
-        ),
-        (
-            EntryEvent::Failed {
-                reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: None },
-            },
-            r#"{"kind":"failed","reason":{"kind":"reboot-command-failed","detail":"no"}}"#,
-        ),
-        (
-            EntryEvent::AttemptUnknown {
-                reason: Reason::RebootUnknown { detail: "killed".to_owned(), output: Some("x".to_owned()) },
+                reason: Reason::RebootUnknown { detail: "killed".to_owned(), output: "x".to_owned() },
             },
             r#"{"kind":"attempt-unknown","reason":{"kind":"reboot-unknown","detail":"killed","output":"x"}}"#,
         ),
         (
             EntryEvent::Failed {
-                reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: Some("x".to_owned()) },
+                reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: "x".to_owned() },
             },
             r#"{"kind":"failed","reason":{"kind":"reboot-command-failed","detail":"no","output":"x"}}"#,
         ),
