@@ -9,6 +9,7 @@ mod events;
 mod failures;
 mod lost_updates;
 mod output;
+mod pause;
 mod reboot_by_command;
 mod reboot_queue;
 mod replies;

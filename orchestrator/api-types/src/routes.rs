@@ -9,6 +9,7 @@ pub mod fleet_lock;
 pub mod health;
 pub mod hosts;
 pub mod outputs;
+pub mod pause;
 pub mod reboot_queue;
 pub mod run_hosts;
 pub mod runs;

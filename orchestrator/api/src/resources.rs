@@ -14,6 +14,7 @@ pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod outputs;
 pub(crate) mod page;
+pub(crate) mod pause;
 pub(crate) mod reboot_queue;
 pub(crate) mod run;
 pub(crate) mod run_hosts;
@@ -36,6 +37,7 @@ pub(crate) fn routes() -> Routes {
         .merge(hosts::routes())
         .merge(drains::routes())
         .merge(enrolment::routes())
+        .merge(pause::routes())
         .merge(run::routes())
         .merge(runs::routes())
         .merge(run_hosts::routes())

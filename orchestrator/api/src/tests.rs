@@ -14,6 +14,7 @@ mod metrics;
 mod nodes;
 mod openapi;
 mod outputs;
+mod pause;
 mod reads;
 mod reboot_queue;
 mod run_hosts;

@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod histories;
 mod hosts;
 pub(crate) mod options;
+mod pause;
 mod reboot_queue;
 mod release;
 mod run;
@@ -31,6 +32,17 @@ pub(crate) enum Command {
     /// Start, watch, list and cancel runs
     #[command(subcommand)]
     Run(run::Command),
+    /// Begin nothing further on a site: no run, no host of the active one, and no reboot
+    ///
+    /// What is under way is finished, and the active run may end in time without the hosts that had not begun. Runs that are due
+    /// meanwhile are missed. FleetLock clients get slots as before.
+    #[command(after_help = examples![
+        "pause --reason 'the fair is on'", "pause --reason 'not tonight' --until tomorrow", "pause --reason 'a freeze' --until 2026-12-27"
+    ])]
+    Pause(pause::Pause),
+    /// End the pause of a site
+    #[command(after_help = examples!["resume", "resume --reason 'the fair is over'"])]
+    Resume(pause::Resume),
     /// Show the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -78,6 +90,8 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Status(options) => status::run(options).await,
         Command::Run(command) => run::run(command).await,
+        Command::Pause(options) => pause::pause(options).await,
+        Command::Resume(options) => pause::resume(options).await,
         Command::Windows(options) => windows::run(options).await,
         Command::Cluster(command) => cluster::run(command).await,
         Command::Config(command) => config::run(command).await,

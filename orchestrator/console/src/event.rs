@@ -101,6 +101,14 @@ fn sentence(event: &SiteEvent) -> String {
             let switched = if *enabled { "enabled" } else { "disabled" };
             format!("reboot queue {switched} by {actor}{}", because(reason.as_deref()))
         }
+        SiteEvent::SitePaused { actor, reason, until } => {
+            let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+            format!("site paused by {actor}{until}{}", because(reason.as_deref()))
+        }
+        SiteEvent::SiteResumed { actor: None, .. } => "the pause of the site is over".to_owned(),
+        SiteEvent::SiteResumed { actor: Some(actor), reason } => {
+            format!("site resumed by {actor}{}", because(reason.as_deref()))
+        }
         SiteEvent::RebootBackoffReset { actor } => format!("backoff of the reboot queue reset by {actor}"),
         SiteEvent::SecretStored { name, actor } => format!("secret {name} stored by {actor}"),
         SiteEvent::SecretRemoved { name, actor } => format!("secret {name} removed by {actor}"),

@@ -1,8 +1,8 @@
 //! Facts in a few words, and how much they matter to people.
 
 use os_upgrade_kernel::fact::{
-    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact,
-    SecretFact, SlotFact,
+    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact, RestorationFact,
+    RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{Fact, HostEvent, MissedRun, NodeStep, Reason, StopCause};
@@ -34,6 +34,7 @@ pub fn summary(fact: &Fact) -> (Importance, String) {
         Fact::Queue(fact) => queue(fact),
         Fact::Node(fact) => node(fact),
         Fact::Enrolment(fact) => enrolment(fact),
+        Fact::Pause(fact) => pause(fact),
         Fact::Config(fact) => config(fact),
         Fact::Secret(fact) => secret(fact),
         Fact::Control(fact) => control(fact),
@@ -127,6 +128,15 @@ fn queue(fact: &QueueFact) -> (Importance, String) {
             (Outcome, format!("backoff of the reboot queue reset by {actor}"))
         }
     }
+}
+
+fn pause(fact: &PauseFact) -> (Importance, String) {
+    let summary = match fact {
+        PauseFact::Paused { cause, .. } => format!("site paused by {}", cause.actor()),
+        PauseFact::Resumed { actor: Some(actor), .. } => format!("site resumed by {actor}"),
+        PauseFact::Resumed { actor: None, .. } => "pause of the site over".to_owned(),
+    };
+    (Importance::Site, summary)
 }
 
 fn node(fact: &NodeFact) -> (Importance, String) {

@@ -79,6 +79,7 @@ impl<'a> Entry<'a> {
             },
             Fact::Run(_)
             | Fact::Slot(_)
+            | Fact::Pause(_)
             | Fact::Config(_)
             | Fact::Secret(_)
             | Fact::Control(_)

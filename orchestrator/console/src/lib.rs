@@ -15,6 +15,7 @@ mod history;
 mod needs;
 mod node;
 mod owner;
+mod pause;
 pub mod progress;
 mod reason;
 mod reboot_queue;

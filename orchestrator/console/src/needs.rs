@@ -2,7 +2,7 @@
 
 use os_upgrade_api_types::body::Why;
 use os_upgrade_api_types::routes::slots::SlotHolder;
-use os_upgrade_api_types::routes::state::HostState;
+use os_upgrade_api_types::routes::state::{HostState, Paused};
 use os_upgrade_api_types::word::WhyKind;
 use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
 
@@ -29,6 +29,10 @@ impl From<String> for Need {
 /// Every matter that does not go on without a person.
 pub fn needs(status: &Status) -> Vec<Need> {
     let mut needs = Vec::new();
+    if let Some(Paused { actor, reason: None, .. }) = &status.state.paused {
+        let what = format!("the site is paused since {actor} restored it: look after its hosts first");
+        needs.push(Need { what, commands: vec![("go on", "os-upgrade resume".to_owned())] });
+    }
     match status.state.pending_hosts.unwrap_or(0) {
         0 => {}
         1 => needs.push("1 host waits for approval: os-upgrade hosts list --pending".to_owned().into()),

@@ -75,6 +75,7 @@ impl Describe for Reason {
             Self::RebootUnknown { detail, output: _ } => {
                 write!(f, "whether the reboot command has had an effect is not known: {detail}")
             }
+            Self::Paused(cause) => cause.describe(f),
             Self::ClusterUnseen => {
                 f.write_str("the nodes of the Kubernetes cluster have not been seen of late")
             }

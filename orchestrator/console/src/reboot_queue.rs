@@ -123,6 +123,7 @@ impl Describe for QueueBlocker {
             }
             Self::NotReady { host, why } => write!(f, "{host} cannot reboot now: {why}", why = describe(why)),
             Self::Clock(it) => it.describe(f),
+            Self::Paused(cause) => cause.describe(f),
             Self::ClusterUnseen => Reason::ClusterUnseen.describe(f),
             Self::NoWindow => f.write_str(
                 "no maintenance window is open, and reboots are bound to them ([reboot] in-windows)",

@@ -10,6 +10,7 @@ impl Describe for Refusal {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run(refusal) => refusal.describe(f),
+            Self::Pause(refusal) => refusal.describe(f),
             Self::Config(refusal) => refusal.describe(f),
             Self::Enrolment(refusal) => refusal.describe(f),
             Self::Slot(refusal) => refusal.describe(f),

@@ -48,6 +48,7 @@ fn not_startable(by: &StartBlocker) -> String {
             format!("no host has announced a worker of the configured applications ({applications})")
         }
         StartBlocker::RunActive { .. } => format!("{}: `os-upgrade run watch` shows it", describe(by)),
+        StartBlocker::Paused(_) => format!("{}; `os-upgrade resume` ends that", describe(by)),
         StartBlocker::StrongboxSealed { .. } => describe(by).to_string(),
     }
 }

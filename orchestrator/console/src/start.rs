@@ -5,10 +5,9 @@ use std::fmt::{self, Formatter};
 use os_upgrade_kernel::{MissedReason, StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 use os_upgrade_protocol::time;
 
-use crate::clock;
 use crate::describe::{Describe, describe};
-use crate::secrets;
 use crate::tense::Tense;
+use crate::{clock, pause, secrets};
 
 impl Describe for WindowUse {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -39,6 +38,7 @@ fn start_clause(blocker: &StartBlocker, tense: Tense) -> String {
     match blocker {
         StartBlocker::NoConfiguration => format!("nothing {} configured", tense.is()),
         StartBlocker::RunActive { run } => format!("run {run} {} active", tense.is()),
+        StartBlocker::Paused(cause) => pause::clause(cause, tense),
         StartBlocker::StrongboxSealed { why } => secrets::clause(why, tense),
         StartBlocker::NoHosts { applications: _ } => {
             format!("no reachable host {} a configured application", tense.of("runs", "ran"))

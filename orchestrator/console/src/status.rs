@@ -8,7 +8,7 @@ use os_upgrade_api_types::routes::cluster::ClusterState;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
 use os_upgrade_api_types::routes::runs::{MissedRun, Run};
 use os_upgrade_api_types::routes::slots::Slots;
-use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, State, WindowUsedBy};
+use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, Paused, State, WindowUsedBy};
 use os_upgrade_api_types::routes::windows::Windows;
 use os_upgrade_api_types::word::{WhyKind, Word};
 use os_upgrade_kernel::{HostStatus, Warning};
@@ -79,6 +79,14 @@ impl Status {
         let by = newest.map(|run| format!(", {}, started by {}", doing(run), by(run))).unwrap_or_default();
         let left = span(now, current.not_after.0);
         format!("run {}{by}; {left} left, until {}", short(&current.id), zone.stamp(current.not_after))
+    }
+
+    /// That the site is paused, by whom, until when and why; absent if it is not.
+    pub fn pause(&self, zone: Zone) -> Option<String> {
+        let Paused { actor, reason, since, until } = self.state.paused.as_ref()?;
+        let until = until.map_or_else(|| "`os-upgrade resume`".to_owned(), |until| zone.stamp(until));
+        let why = reason.as_deref().unwrap_or("the site was restored");
+        Some(format!("PAUSED by {actor} since {} until {until}: {why}", zone.stamp(*since)))
     }
 
     /// How far the active run is; absent if there is none.

@@ -14,14 +14,15 @@ use crate::request::{self, Answer, Request};
 use crate::start::{self, BlockedStart};
 use crate::state::State;
 use crate::view::View;
-use crate::{enrolment, node, reboot_queue, run, slot};
+use crate::{enrolment, node, pause, reboot_queue, run, slot};
 
 /// Looks whether something follows from the state, from time, or from what is seen; `None` if nothing does.
 type Step = fn(&State, &View, DateTime<Utc>) -> Option<Vec<Fact>>;
 
 /// What follows from the state itself, in order: the first step from which something follows is taken, and this repeats until
 /// nothing follows from any.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
+    pause::end,
     // A run whose last reply is read after its deadline is complete all the same.
     run::finish,
     run::expire,

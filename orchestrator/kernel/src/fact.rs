@@ -15,6 +15,7 @@ pub use crate::config::ConfigFact;
 pub use crate::control::{ControlFact, IgnoreCause};
 pub use crate::enrolment::EnrolmentFact;
 pub use crate::node::NodeFact;
+pub use crate::pause::PauseFact;
 use crate::reboot_queue::EntryEvent;
 pub use crate::reboot_queue::QueueFact;
 pub use crate::restoration::RestorationFact;
@@ -94,6 +95,8 @@ families! {
     Node(NodeFact);
     /// Which hosts take part.
     Enrolment(EnrolmentFact);
+    /// The pause of the site.
+    Pause(PauseFact);
     /// The configuration and the settings.
     Config(ConfigFact);
     /// The strongbox.

@@ -40,6 +40,7 @@ mod left_out;
 mod no_answer;
 pub mod node;
 mod owner;
+mod pause;
 pub mod reason;
 pub mod reboot_queue;
 mod record;
@@ -76,6 +77,7 @@ pub use node::{
     NodeStage, NodeStep, NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes,
 };
 pub use owner::Owner;
+pub use pause::{Pause, PauseCause, PauseOperation, PauseRefusal};
 pub use reason::Reason;
 pub use reboot_queue::{
     ApiServerOrder, Backoff, CommandJob, CommandOrder, CommandOutcome, EntryBlocker, RebootCommandSettings,

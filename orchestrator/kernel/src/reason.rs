@@ -9,6 +9,7 @@ use crate::clock::ClockDoubt;
 use crate::left_out::is_default;
 use crate::no_answer::NoAnswer;
 use crate::node::{NodeWait, Pods};
+use crate::pause::PauseCause;
 use crate::slot::HostDenied;
 
 /// Why a host waits, was skipped or did not succeed.
@@ -157,6 +158,8 @@ pub enum Reason {
     },
     /// The cluster's nodes are not known.
     ClusterUnseen,
+    /// The site is paused.
+    Paused(PauseCause),
     /// The orchestrator's clock cannot be relied on.
     #[serde(untagged)]
     #[strum(transparent)]
@@ -311,7 +314,8 @@ impl Reason {
             | Self::RebootCommandFailed { .. }
             | Self::RebootCommandNotStarted { .. }
             | Self::RebootUnknown { .. }
-            | Self::ClusterUnseen => None,
+            | Self::ClusterUnseen
+            | Self::Paused(_) => None,
         }
     }
 

@@ -8,13 +8,14 @@ use crate::config::{ConfigOperation, ConfigRefusal};
 use crate::enrolment::{EnrolmentOperation, EnrolmentRefusal};
 use crate::fact::Fact;
 use crate::node::{NodeOperation, NodeRefusal};
+use crate::pause::{PauseOperation, PauseRefusal};
 use crate::reboot_queue::{RebootOperation, RebootRefusal};
 use crate::run::{RunOperation, RunRefusal};
 use crate::secrets::{SecretOperation, SecretRefusal};
 use crate::slot::{Denied, LockOperation, SlotOperation, SlotRefusal};
 use crate::state::State;
 use crate::view::View;
-use crate::{config, enrolment, node, reboot_queue, run, secrets, slot};
+use crate::{config, enrolment, node, pause, reboot_queue, run, secrets, slot};
 
 /// A request for an operation `O`: of one family, or of any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +98,8 @@ macro_rules! families {
 families! {
     /// About runs.
     Run(RunOperation) refused as RunRefusal,
+    /// About the pause of the site.
+    Pause(PauseOperation) refused as PauseRefusal,
     /// About the configuration.
     Config(ConfigOperation) refused as ConfigRefusal,
     /// About enrolment: which hosts take part.
@@ -125,6 +128,9 @@ pub(crate) fn decide(
     let decided = match &request.operation {
         Operation::Run(operation) => {
             run::request::decide(state, view, operation, actor, now).map_err(Refusal::Run)
+        }
+        Operation::Pause(operation) => {
+            pause::request::decide(state, operation, actor, now).map_err(Refusal::Pause)
         }
         Operation::Config(operation) => {
             config::request::decide(state, view, operation, actor, now).map_err(Refusal::Config)

@@ -15,6 +15,7 @@ use crate::fact::{About, OwnerRef};
 use crate::left_out::is_default;
 use crate::node::Node;
 use crate::owner::Owner;
+use crate::pause::Pause;
 use crate::reboot_queue::{QueueError, RebootQueue};
 use crate::remembered::Remembered;
 use crate::run::{HostError, Issued, Run, Turns};
@@ -51,6 +52,9 @@ pub struct State {
     /// What is known of runs that were missed.
     #[serde(default, skip_serializing_if = "MissedRuns::is_empty")]
     pub missed: MissedRuns,
+    /// The pause of the site; absent while it is not paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// Unanswered commands of ended runs and of hosts that were given up, by sequence: to be deleted unless already
     /// delivered to a worker.
     pub retractions: OrdMap<u64, HostName>,
@@ -96,6 +100,7 @@ impl Default for State {
             last_run: None,
             watermark: Watermark::NONE,
             missed: MissedRuns::default(),
+            pause: None,
             retractions: OrdMap::new(),
             fence: None,
             control: 0,

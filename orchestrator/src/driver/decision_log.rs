@@ -36,6 +36,7 @@ fn log_fact(fact: &Fact) {
         | Fact::Queue(_)
         | Fact::Node(_)
         | Fact::Enrolment(_)
+        | Fact::Pause(_)
         | Fact::Secret(_)
         | Fact::Control(_)
         | Fact::Restoration(_) => {}

@@ -198,6 +198,7 @@ async fn rolled_back_streams_restore_from_store() {
         site.rest().await_scheduled(&["h01", "h02", "h03"]).await;
         let run = site.rest().run(&site.rest().newest_run().await).await;
         assert!(run.result().is_some(), "the active run is over");
+        site.orchestrator.done(&["resume"]).await;
         // A new run completes once the hosts that were upgrading have answered `done`.
         let again = site.rest().start_run().await;
         let run = site.rest().await_end(&again).await;

@@ -78,6 +78,8 @@ async fn assert_recovers(site: &mut Site, hosts: &[Host], id: &str, before: &[St
 
     // The announcements were lost too; workers notice and repeat them.
     rest.await_scheduled(&["h01", "h02", "h03"]).await;
+    assert_eq!(rest.trigger("").await.1["errors"][0]["error-info"]["kind"], "paused");
+    assert_eq!(site.orchestrator.done(&["resume"]).await, "resumed");
     // h02 may be upgrading, and is: no other host gets its slot.
     let second = rest.start_run().await;
     eventually("all others to be prepared", async || {

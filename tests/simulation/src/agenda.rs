@@ -58,6 +58,8 @@ pub(crate) enum Item {
     Act,
     /// An operator does something with the reboot queue.
     ActOnQueue,
+    /// An operator pauses the site, or resumes it.
+    Steer,
     /// Every instance asks the cluster for its nodes.
     LookAtNodes,
     /// Something happens in the cluster by itself.

@@ -94,6 +94,8 @@ bugs! {
     WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 29;
     /// Removals are forgotten at a takeover, so that removed hosts are approved automatically.
     RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 74;
+    /// Pauses are forgotten at a takeover.
+    PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 1;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
     GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 36;
     /// Commands are sent before the facts that they follow from are in the journal.
@@ -230,6 +232,11 @@ bugs! {
 }
 
 impl Bug {
+    /// Whether it is about operators who steer runs.
+    pub(crate) const fn is_of_steering(self) -> bool {
+        matches!(self, Self::PauseForgotten)
+    }
+
     /// Whether it is one of the reboot queue.
     pub(crate) const fn is_of_queue(self) -> bool {
         matches!(

@@ -23,6 +23,7 @@ mod loss;
 mod missed;
 mod nodes;
 mod order;
+mod pause;
 mod queue;
 mod retention;
 mod runs;
@@ -63,6 +64,7 @@ use self::loss::Loss;
 use self::missed::{Missed, Moment};
 use self::nodes::Nodes;
 use self::order::TurnOrder;
+use self::pause::Pauses;
 use self::queue::{Context, Queue};
 use self::runs::Runs;
 use self::secrets::Secrets;
@@ -101,6 +103,7 @@ pub(crate) struct Checker {
     missed: Missed,
     nodes: Nodes,
     order: TurnOrder,
+    pauses: Pauses,
     queue: Queue,
     record_times: RecordTimes,
     runs: Runs,
@@ -133,6 +136,7 @@ impl Checker {
             missed: Missed::default(),
             nodes: Nodes::new(plan),
             order: TurnOrder::default(),
+            pauses: Pauses::default(),
             queue: Queue::new(plan, &names),
             record_times: RecordTimes::default(),
             runs: Runs::new(),
@@ -207,8 +211,8 @@ impl Checker {
             }
         };
         let (now, state) = (self.now, self.journal.state());
-        let (runs, secrets, queue) = (&self.runs, &self.secrets, &self.queue);
-        let context = AnswerContext { called, now, runs, secrets, queue, state };
+        let (runs, secrets, queue, pauses) = (&self.runs, &self.secrets, &self.queue, &self.pauses);
+        let context = AnswerContext { called, now, runs, secrets, queue, pauses, state };
         self.violations.record("context.check", context.check(&request, answer));
         if let (Operation::Lock(LockOperation::Lock { group, id }), Ok(_)) = (&request.operation, answer)
             && self.calls.granted(group, id, called)
@@ -304,6 +308,7 @@ impl Checker {
         self.violations.record("runs.fact", self.runs.fact(now, at, fact));
         self.violations.record("steps.fact", self.steps.fact(fact, state, &self.semaphores));
         self.turns.fact(now, fact);
+        self.violations.record("pauses.fact", self.pauses.fact(now, at, fact));
         let context = Context { enrolled: &self.enrolled, attempts: &self.attempts, workers: &self.workers };
         self.violations.record("queue.fact", self.queue.fact(now, at, fact, &context));
         let is_at_work = |host: &&HostName| {

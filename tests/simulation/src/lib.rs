@@ -27,6 +27,7 @@ mod queue_plan;
 mod request;
 mod search;
 mod simulation;
+mod steer_plan;
 mod tally;
 mod time;
 mod trace;

@@ -20,6 +20,7 @@ use crate::command_plan::CommandPlan;
 use crate::fault::Fault;
 use crate::outage_plan::OutagePlan;
 use crate::queue_plan::QueuePlan;
+use crate::steer_plan::SteerPlan;
 use crate::time::{MILLI, Micros, SECOND};
 
 /// A world, before anything happens in it.
@@ -59,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) command: Option<CommandPlan>,
     /// The power cut of the whole site, if there is one.
     pub(crate) outage: Option<OutagePlan>,
+    /// Operators who steer runs, if there are any.
+    pub(crate) steer: Option<SteerPlan>,
     /// FleetLock clients. Some have the names of hosts.
     pub(crate) clients: Vec<ClientId>,
     /// The mean time between two requests of one of them.
@@ -135,6 +138,7 @@ impl Plan {
             cluster: None,
             command: None,
             outage: None,
+            steer: None,
             clients: draw_clients(rng),
             client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
             contended: rng.u32(..6) == 0,
@@ -192,6 +196,12 @@ impl Plan {
     /// The plan with a power cut of the whole site, after which no clock knows the time.
     pub(crate) fn with_outage(mut self, rng: &mut Rng) -> Self {
         self.outage = (!self.rates.is_empty()).then(|| OutagePlan::draw(rng));
+        self
+    }
+
+    /// The plan with operators who steer runs.
+    pub(crate) fn with_steering(mut self, rng: &mut Rng) -> Self {
+        self.steer = Some(SteerPlan::draw(rng));
         self
     }
 

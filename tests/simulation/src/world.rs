@@ -14,6 +14,7 @@ mod rollback;
 mod sabotage;
 mod sabotage_cluster;
 mod sabotage_queue;
+mod steer;
 mod work;
 
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::queue_plan;
 use crate::request::{Answer, Request};
+use crate::steer_plan;
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
 use crate::trace::{Recording, Trace};
 
@@ -126,6 +128,14 @@ impl World {
         if has_outage {
             plan = plan.with_outage(&mut of_outage);
         }
+        let mut of_steering = steer_plan::stream(seed);
+        let is_steered = match bug {
+            Some(bug) => bug.is_of_steering(),
+            None => of_steering.u32(..5) < 2 && !corpus::is_older_than_steering(seed),
+        };
+        if is_steered {
+            plan = plan.with_steering(&mut of_steering);
+        }
         if let Some(bug) = bug {
             plan = plan.with_bug(bug);
         }
@@ -185,6 +195,10 @@ impl World {
         if let Some(queue) = &self.plan.queue {
             let every = queue.act_every;
             self.after(every, Item::ActOnQueue);
+        }
+        if let Some(steer) = &self.plan.steer {
+            let every = steer.act_every;
+            self.after(every, Item::Steer);
         }
         self.after(fault, Item::Fault);
         if let Some(outage) = &self.plan.outage {
@@ -271,6 +285,7 @@ impl World {
             Item::TimeBack => self.correct_all_clocks(),
             Item::Act => self.act(),
             Item::ActOnQueue => self.act_on_queue(),
+            Item::Steer => self.steer(),
             Item::LookAtNodes => self.look_at_nodes(),
             Item::ActOnCluster => self.act_on_cluster(),
             Item::ClusterBack => self.cluster_back(),

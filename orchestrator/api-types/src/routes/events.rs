@@ -421,6 +421,28 @@ pub enum SiteEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
     },
+    /// The site is paused: nothing further begins there.
+    SitePaused {
+        /// The operator who paused it, or who restored the site.
+        actor: String,
+        /// Why, as the operator says; absent if it is because the site was restored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AuditReasonText>)]
+        reason: Option<String>,
+        /// When it ends by itself; absent if it lasts until somebody resumes the site.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Stamp>,
+    },
+    /// The site is no longer paused.
+    SiteResumed {
+        /// The operator; absent if the end of the pause had come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AuditReasonText>)]
+        reason: Option<String>,
+    },
     /// Entries of the reboot queue start from here on, or no longer do.
     RebootQueueSwitched {
         /// Whether they start.
@@ -497,6 +519,8 @@ impl SiteEvent {
             | Self::HostRemoved { .. }
             | Self::RebootsQueued { .. }
             | Self::Reboot { .. }
+            | Self::SitePaused { .. }
+            | Self::SiteResumed { .. }
             | Self::RebootQueueSwitched { .. }
             | Self::RebootBackoffReset { .. }
             | Self::SecretStored { .. }
@@ -529,6 +553,8 @@ impl SiteEvent {
             | Self::SlotHeld { .. }
             | Self::ConfigChanged { .. }
             | Self::SettingsChanged
+            | Self::SitePaused { .. }
+            | Self::SiteResumed { .. }
             | Self::RebootQueueSwitched { .. }
             | Self::RebootBackoffReset { .. }
             | Self::SecretStored { .. }

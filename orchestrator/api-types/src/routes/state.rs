@@ -2,7 +2,7 @@
 //!
 //! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
 //! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
-//! `next-upgrade-at`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
+//! `paused`, `next-upgrade-at`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
 //! `counts` of a run, `since` and `why` of a host in it, `reboot-queue`, and `hosts`, which explains why each host is not moving.
 
 use std::borrow::Cow;
@@ -101,6 +101,21 @@ impl Parameters for ReadParameters {
     const NAMES: &'static [&'static str] = &["fields", "content"];
 }
 
+/// A pause of the site.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Paused<'a> {
+    /// The operator who paused it, or who restored the site.
+    pub actor: Cow<'a, str>,
+    /// Why, as the operator says; absent if it is because the site was restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Cow<'a, str>>,
+    pub since: Stamp,
+    /// When it ends by itself; absent if it lasts until somebody resumes the site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stamp>,
+}
+
 /// Which nodes to include.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -119,6 +134,9 @@ pub struct State<'a> {
     #[serde(default)]
     #[schema(required, value_type = SiteStatusWord)]
     pub status: Cow<'static, str>,
+    /// The pause of the site, while which nothing further begins there; absent if it is not paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Paused<'a>>,
     /// Time until the next run starts automatically; absent if none is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<DurationText>)]

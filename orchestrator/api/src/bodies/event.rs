@@ -5,8 +5,8 @@ use os_upgrade_api_types::body::{Millis, Stamp};
 use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
 use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_kernel::fact::{
-    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact,
-    SecretFact, SlotFact,
+    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact, RestorationFact,
+    RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
@@ -46,6 +46,7 @@ pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
         Fact::Queue(fact) => Some(of_queue(fact)),
         Fact::Node(NodeFact::Step { host, step }) => node(run_of_slot, &host, &step),
         Fact::Enrolment(fact) => of_enrolment(fact),
+        Fact::Pause(fact) => Some(of_pause(fact)),
         Fact::Config(fact) => Some(of_config(fact)),
         Fact::Secret(fact) => Some(of_secret(fact)),
         Fact::Restoration(RestorationFact::Restored { source, actor, .. }) => {
@@ -144,6 +145,17 @@ fn of_queue(fact: QueueFact) -> SiteEvent {
             SiteEvent::RebootQueueSwitched { enabled, actor, reason }
         }
         QueueFact::BackoffReset { actor } => SiteEvent::RebootBackoffReset { actor },
+    }
+}
+
+fn of_pause(fact: PauseFact) -> SiteEvent {
+    match fact {
+        PauseFact::Paused { cause, until } => SiteEvent::SitePaused {
+            actor: cause.actor().to_owned(),
+            reason: cause.reason().map(ToOwned::to_owned),
+            until: until.map(Stamp),
+        },
+        PauseFact::Resumed { actor, reason } => SiteEvent::SiteResumed { actor, reason },
     }
 }
 

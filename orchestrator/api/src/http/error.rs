@@ -18,8 +18,8 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use os_upgrade_console::{Describe, describe};
 use os_upgrade_kernel::{
-    ConfigRefusal, EnrolmentRefusal, NodeRefusal, RebootRefusal, RefusalClass, RunRefusal, SecretRefusal,
-    SlotRefusal,
+    ConfigRefusal, EnrolmentRefusal, NodeRefusal, PauseRefusal, RebootRefusal, RefusalClass, RunRefusal,
+    SecretRefusal, SlotRefusal,
 };
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_store::StoreError;
@@ -160,7 +160,15 @@ macro_rules! from_refusals {
     };
 }
 
-from_refusals!(RunRefusal, ConfigRefusal, EnrolmentRefusal, RebootRefusal, NodeRefusal, SecretRefusal);
+from_refusals!(
+    RunRefusal,
+    PauseRefusal,
+    ConfigRefusal,
+    EnrolmentRefusal,
+    RebootRefusal,
+    NodeRefusal,
+    SecretRefusal
+);
 
 impl From<SlotRefusal> for Problem {
     fn from(refusal: SlotRefusal) -> Self {

@@ -118,6 +118,8 @@ pub(crate) fn text(
     describe_zones(&mut registry, &published.view.zones, now);
     if published.is_read {
         runs::describe(&mut registry, published.state.run.as_ref());
+        let is_paused = published.state.pause.is_some();
+        registry.register("os_upgrade_paused", "Whether the site is paused", gauge(is_paused.into()));
         hosts::describe_successes(&mut registry, published);
         describe_next_run(&mut registry, &published.forecast(now));
         describe_missed_runs(&mut registry, &published.state.missed);

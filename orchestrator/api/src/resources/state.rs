@@ -12,13 +12,16 @@ use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Counts, HostOfRun, Stamp, TwoSided, Why};
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
-    CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
+    CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, Paused, READ, ReadParameters, ScheduledWorker,
+    State,
 };
 use os_upgrade_api_types::word::Word;
 use os_upgrade_calendar::Duration;
 use os_upgrade_console::sentence;
 use os_upgrade_kernel::config::WorkerApplication;
-use os_upgrade_kernel::{Explainer, Forecast, HostStatus, Run, RunHost, SeenHost, denied, lasting_warnings};
+use os_upgrade_kernel::{
+    Explainer, Forecast, HostStatus, Pause, Run, RunHost, SeenHost, denied, lasting_warnings,
+};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
@@ -136,6 +139,7 @@ fn state<'a>(
     State {
         config: InForce(config),
         status: state.run.as_ref().map_or("idle", |run| run.phase.as_str()).into(),
+        paused: state.pause.as_ref().map(paused),
         next_upgrade_in: start.map(|at| until(at, now)),
         next_upgrade_at: start.map(Stamp),
         next_upgrade_why: forecast
@@ -153,6 +157,11 @@ fn state<'a>(
         last_upgrade_info: last.and_then(|run| last_upgrade(&explainer, run)),
         hosts: explaining.map(|forecast| explanations(published, &explainer, forecast)),
     }
+}
+
+fn paused(Pause { cause, since, until }: &Pause) -> Paused<'_> {
+    let (actor, reason) = (cause.actor().into(), cause.reason().map(Cow::from));
+    Paused { actor, reason, since: Stamp(*since), until: until.map(Stamp) }
 }
 
 /// The time from `now` to `at`, in whole seconds; zero if it is past.

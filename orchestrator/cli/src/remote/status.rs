@@ -24,8 +24,9 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 29] = [
+const FIELDS: [&str; 30] = [
     "status",
+    "paused",
     "next-upgrade-at",
     "next-upgrade-why",
     "denied-until",

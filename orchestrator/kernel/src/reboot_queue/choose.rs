@@ -14,6 +14,7 @@ use super::state::RebootQueue;
 use crate::clock::ClockDoubt;
 use crate::node::{ApiServerRule, api_server_rule, server_under_way};
 use crate::owner::Owner;
+use crate::pause::PauseCause;
 use crate::reason::Denial;
 use crate::slot::HostDenied;
 
@@ -108,6 +109,8 @@ pub enum QueueBlocker {
         #[serde(skip)]
         until: DateTime<Utc>,
     },
+    /// The site is paused.
+    Paused(PauseCause),
     /// The nodes of the cluster are not known.
     ClusterUnseen,
     /// The queue is bound to the maintenance windows, and none is open.
@@ -136,6 +139,7 @@ impl QueueBlocker {
     pub const fn is_of_queue(&self) -> bool {
         match self {
             Self::Disabled
+            | Self::Paused(_)
             | Self::ApiServerUnderWay { .. }
             | Self::Full { .. }
             | Self::Unreachable { .. }

@@ -36,6 +36,9 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
         Ok(_) | Err(QueueBlocker::NotReady { .. }) if is_unseen => return Err(QueueBlocker::ClusterUnseen),
         next => next?,
     };
+    if let Some(pause) = &state.pause {
+        return Err(QueueBlocker::Paused(pause.cause.clone()));
+    }
     if let Some(doubt) =
         view.clock.doubt.as_ref().filter(|doubt| settings.in_windows || !doubt.is_of_windows())
     {

@@ -4,7 +4,8 @@
 //! run ends; an operator starts a new one.
 
 use super::record::{Outstanding, RestoreSource};
-use crate::fact::{Fact, RestorationFact, RunFact};
+use crate::fact::{Fact, PauseFact, RestorationFact, RunFact};
+use crate::pause::PauseCause;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
 use crate::state::State;
@@ -22,10 +23,13 @@ pub struct Restoration {
     pub outstanding: Vec<Outstanding>,
 }
 
-/// The facts of a restoration of `state`: the active run fails, then every slot that may be held is held.
+/// The facts of a restoration of `state`: the active run fails, then every slot that may be held is held, and the site is paused until
+/// somebody has looked after its hosts.
 pub fn restoration(state: &State, restoration: Restoration) -> Vec<Fact> {
     let Restoration { source, actor, control_kept, outstanding } = restoration;
     let mut facts = state.run.as_ref().map_or_else(Vec::new, |run| end_run(run, &actor));
+    let cause = PauseCause::Restored { actor: actor.clone() };
+    facts.push(PauseFact::Paused { cause, until: None }.into());
     facts.push(Fact::Restoration(RestorationFact::Restored { source, actor, control_kept, outstanding }));
     facts
 }

@@ -81,7 +81,8 @@ impl RunRefusal {
             Self::NoRun | Self::HostFinished { .. } | Self::HostUncertain { .. } => RefusalClass::Conflict,
             Self::NotStartable(blocker) => match blocker {
                 StartBlocker::NoConfiguration => RefusalClass::Missing,
-                StartBlocker::NoHosts { .. }
+                StartBlocker::Paused(_)
+                | StartBlocker::NoHosts { .. }
                 | StartBlocker::NoneApproved { .. }
                 | StartBlocker::RunActive { .. } => RefusalClass::Conflict,
                 StartBlocker::Clock(_) | StartBlocker::StrongboxSealed { .. } => RefusalClass::Unavailable,

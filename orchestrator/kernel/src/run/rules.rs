@@ -14,6 +14,17 @@ impl State {
         let in_run = self.run.as_ref().and_then(|run| run.host(host));
         in_run.is_some_and(|in_run| !in_run.status.is_final())
     }
+
+    /// Whether a further host of `run`, the active one, may begin.
+    pub(crate) fn may_begin(&self, run: &Run) -> bool {
+        self.pause.is_none() && run.has_room()
+    }
+
+    /// The facts that `host` of `run`, whose turn it was, no longer waits for its slot.
+    pub(crate) fn turn_lost(&self, run: &Run, host: &HostName) -> Vec<Fact> {
+        let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
+        [turn_lost].into_iter().chain(self.cancel_slot_request(run, host)).collect()
+    }
 }
 
 /// Cancels a host that has not begun, and its slot request.

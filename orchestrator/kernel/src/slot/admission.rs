@@ -30,6 +30,7 @@ struct Ready<'a> {
 pub(crate) fn admit(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     let next = state.reboot_queue.has_queued().then(|| next_reboot(state, view, now).ok()).flatten();
     take_back_requests(state, view, next)
+        .or_else(|| take_back_paused(state))
         .or_else(|| state.run.as_ref().and_then(|run| admit_of_run(state, view, run, now)))
         .or_else(|| admit_entry(state, view, next?))
 }
@@ -42,6 +43,13 @@ fn take_back_requests(state: &State, view: &View, next: Option<u64>) -> Option<V
     };
     let requests = state.requesting_entries().filter(is_stale);
     non_empty(requests.filter_map(|(_, entry, _)| release_unusable(state, &entry.host)).collect())
+}
+
+/// Gives up the slots that were requested for hosts of the active run on a site that is paused: granted late, they would be idle.
+fn take_back_paused(state: &State) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref().filter(|_| state.pause.is_some())?;
+    let requesting = run.waiting().iter().filter(|host| state.needs_external_lock(run, host));
+    non_empty(requesting.flat_map(|host| state.turn_lost(run, host)).collect())
 }
 
 /// Starts the entry of the reboot queue whose turn it is, or requests its slot.
@@ -60,7 +68,11 @@ fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
 
 fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     // A run past its deadline ends as soon as its hosts have had time to answer.
-    if !run.has_room() || run.ready().is_empty() || !view.clock.is_beyond_doubt() || run.not_after <= now {
+    if !state.may_begin(run)
+        || run.ready().is_empty()
+        || !view.clock.is_beyond_doubt()
+        || run.not_after <= now
+    {
         return None;
     }
     let mut fronts: Vec<Place> =
@@ -122,6 +134,9 @@ impl State {
         now: DateTime<Utc>,
     ) -> Option<Reason> {
         let in_run = run.host(host)?;
+        if let Some(pause) = &self.pause {
+            return Some(Reason::Paused(pause.cause.clone()));
+        }
         if let Some(doubt) = &view.clock.doubt {
             return Some(doubt.clone().into());
         }

@@ -11,7 +11,7 @@ use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
 use crate::reason::LockRefusal;
 use crate::reboot_queue::{Entry, EntryStatus, next_reboot};
-use crate::run::{HostEvent, Run};
+use crate::run::Run;
 use crate::state::State;
 use crate::system_job::{Subject, SystemJob};
 use crate::view::View;
@@ -141,7 +141,7 @@ fn locks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
         host: host.clone(),
         group: group.clone(),
     };
-    let run = state.run.as_ref().filter(|run| run.has_room());
+    let run = state.run.as_ref().filter(|run| state.may_begin(run));
     let of_run = run.into_iter().flat_map(move |run| {
         run.waiting().iter().filter_map(move |name| {
             let in_run = run.host(name).filter(|_| state.needs_external_lock(run, name))?;
@@ -219,13 +219,12 @@ fn granted(
     if is_certain && run.not_after <= now {
         return Vec::new();
     }
-    if is_certain && run.has_room() && state.waits_for_nodes(view, host).is_none() {
+    if is_certain && state.may_begin(run) && state.waits_for_nodes(view, host).is_none() {
         let owner = Owner::Run(run.id.clone());
         return vec![state.slot_granted(&owner, host, &slot.group, LockProvider::External)];
     }
-    // Another host was faster, no node may be drained now, or the time is in doubt. This slot would be idle, and others may need it.
-    let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
-    [turn_lost].into_iter().chain(state.cancel_slot_request(run, host)).collect()
+    // Another host was faster, the site is paused, no node may be drained now, or the time is in doubt. This slot would be idle, and others may need it.
+    state.turn_lost(run, host)
 }
 
 /// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it; once more

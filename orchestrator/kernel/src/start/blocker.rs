@@ -9,6 +9,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::clock::ClockDoubt;
 use crate::in_seconds::in_seconds;
 use crate::left_out::is_default;
+use crate::pause::PauseCause;
 use crate::secrets::Sealed;
 
 /// An open maintenance window that starts no further run.
@@ -52,6 +53,8 @@ pub enum StartBlocker {
         /// The active run.
         run: RunId,
     },
+    /// The site is paused.
+    Paused(PauseCause),
     /// Slots cannot be requested because of a secret.
     StrongboxSealed {
         /// Why the secret cannot be used.
@@ -152,6 +155,7 @@ mod tests {
             "unclear-windows",
             "hosts-awaited",
             "no-configuration",
+            "paused",
             "strongbox-sealed",
             "no-hosts",
             "none-approved",

@@ -12,6 +12,7 @@ use os_upgrade_calendar::{Calendar, CalendarError, DENIED_MAX, Occurrence, Water
 use super::blocker::{StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 use super::startable::{Startable, startable};
 use crate::config::{Config, Settings};
+use crate::pause::Pause;
 use crate::run::{Run, StopCause, Trigger};
 use crate::state::State;
 use crate::view::View;
@@ -87,10 +88,17 @@ fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
     if config.maintenance_windows.is_empty() {
         return NextRun::Never(WindowBlocker::NoWindows);
     }
-    let start = match next(config, &state.settings, &view.zones, state.watermark, now) {
+    let from = match &state.pause {
+        Some(Pause { cause, until: None, .. }) => {
+            return NextRun::Never(StartBlocker::Paused(cause.clone()).into());
+        }
+        Some(Pause { until: Some(until), .. }) => now.max(*until),
+        None => now,
+    };
+    let start = match next(config, &state.settings, &view.zones, state.watermark, from) {
         Ok(Some(start)) => start,
         Ok(None) => {
-            let are_denied = denies_every_start(config, state, view, now);
+            let are_denied = denies_every_start(config, state, view, from);
             return NextRun::Never(WindowBlocker::NoOccurrence { are_denied });
         }
         Err(why) => return NextRun::Never(WindowBlocker::UnclearWindows { why }),

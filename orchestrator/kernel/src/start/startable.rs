@@ -30,6 +30,9 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
     if let Some(active) = &state.run {
         return Err(StartBlocker::RunActive { run: active.id.clone() });
     }
+    if let Some(pause) = &state.pause {
+        return Err(StartBlocker::Paused(pause.cause.clone()));
+    }
     if let Some(doubt) = view.clock.doubt.as_ref().filter(|doubt| !doubt.is_of_windows()) {
         return Err(doubt.clone().into());
     }

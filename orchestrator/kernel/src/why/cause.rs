@@ -188,6 +188,7 @@ impl From<QueueBlocker> for Why {
             QueueBlocker::NotReady { why, .. } => (since_of(why), None),
             QueueBlocker::NothingQueued
             | QueueBlocker::Disabled
+            | QueueBlocker::Paused(_)
             | QueueBlocker::ApiServerUnderWay { .. }
             | QueueBlocker::ApiServerWaits { .. }
             | QueueBlocker::Full { .. }

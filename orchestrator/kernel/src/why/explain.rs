@@ -177,7 +177,7 @@ impl HostInRun<'_> {
                 Phase::Preparing => waits_for(HostBlocker::HostsUnprepared { hosts: run.unprepared().len() }),
                 Phase::Upgrading => self.before_turn(),
             },
-            HostStatus::Waiting if !run.has_room() || earlier_slot(state, name).is_some() => {
+            HostStatus::Waiting if !state.may_begin(run) || earlier_slot(state, name).is_some() => {
                 self.before_turn()
             }
             HostStatus::Skipped if self.is_approved_since() => {
@@ -212,6 +212,10 @@ impl HostInRun<'_> {
     /// Why it is not the host's turn: its own earlier slot, the hosts in progress, or the first host of its group.
     fn before_turn(self) -> Vec<Why> {
         let run = self.run;
+        if let Some(pause) = &self.by.state.pause {
+            let until = pause.until.map_or(run.not_after, |until| until.min(run.not_after));
+            return vec![Why::until(Reason::Paused(pause.cause.clone()), until)];
+        }
         if let Some(blocker) = earlier_slot(self.by.state, self.name) {
             return vec![Why::until(blocker, self.deadline())];
         }
@@ -262,7 +266,9 @@ pub(crate) struct LastWaits<'a> {
 impl<'a> LastWaits<'a> {
     pub(crate) fn of(state: &'a State, view: &'a View, run: &'a Run, now: DateTime<Utc>) -> Self {
         let first = |hosts: &OrdSet<HostName>| Some((hosts.get_min()?.clone(), hosts.len() - 1));
+        let paused = state.pause.as_ref().map(|pause| Reason::Paused(pause.cause.clone()));
         let all = match run.phase {
+            Phase::Upgrading if let Some(reason) = paused => Some(LastWait::Recorded(Box::new(reason))),
             Phase::Preparing => {
                 first(run.unprepared()).map(|(host, others)| LastWait::HostsUnprepared { host, others })
             }

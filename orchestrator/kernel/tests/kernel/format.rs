@@ -23,8 +23,8 @@ use os_upgrade_kernel::format::read;
 use os_upgrade_kernel::reason::{Denial, LastWait, LockRefusal};
 use os_upgrade_kernel::slot::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, ReleaseCause};
 use os_upgrade_kernel::{
-    ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, NodeWait, Phase, Pods, Reason, Record,
-    RestoreSource, RunResult, SlotState, State, StopCause,
+    ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, NodeWait, PauseCause, Phase, Pods,
+    Reason, Record, RestoreSource, RunResult, SlotState, State, StopCause,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -61,6 +61,10 @@ fn event_variant(event: &HostEvent) -> usize {
         HostEvent::BackedOff { .. } => 11,
         HostEvent::Recovering => 12,
     }
+}
+
+fn paused() -> PauseCause {
+    PauseCause::Operator { actor: "eve".to_owned(), reason: "the fair is on".to_owned() }
 }
 
 #[test]
@@ -234,6 +238,10 @@ fn reasons() {
         (Reason::ApiServerWaits { host: host("h1") }, r#"{"kind":"api-server-waits","host":"h1"}"#),
         (Reason::ForeignMark, r#"{"kind":"foreign-mark"}"#),
         (Reason::ClusterUnseen, r#"{"kind":"cluster-unseen"}"#),
+        (
+            Reason::Paused(paused()),
+            r#"{"kind":"paused","cause":"operator","actor":"eve","reason":"the fair is on"}"#,
+        ),
         (
             Reason::RebootCommandFailed { detail: "no".to_owned(), output: "x".to_owned() },
             r#"{"kind":"reboot-command-failed","detail":"no","output":"x"}"#,

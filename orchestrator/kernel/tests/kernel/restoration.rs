@@ -133,5 +133,5 @@ fn restored_is_the_last_fact() {
         Restoration { source: RestoreSource::Backup, actor, control_kept: true, outstanding: Vec::new() };
     let facts = restoration(&state, from_backup);
     let names: Vec<_> = facts.iter().map(Fact::name).collect();
-    assert_eq!(names, ["host", "host", "run-stopping", "run-ended", "restored"]);
+    assert_eq!(names, ["host", "host", "run-stopping", "run-ended", "site-paused", "restored"]);
 }

@@ -24,6 +24,7 @@ const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
     match request.operation {
         Operation::Lock(_) => ttl.saturating_sub(LOCK_TTL_REDUCTION),
         Operation::Run(_)
+        | Operation::Pause(_)
         | Operation::Config(_)
         | Operation::Enrolment(_)
         | Operation::Slot(_)

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use os_upgrade_kernel::{
-    Accepted, Answer, ConfigOperation, ConfigRefusal, Fact, Operation, Refusal, Request, Run, RunOperation,
-    RunRefusal, StartBlocker, State,
+    Accepted, Answer, ConfigOperation, ConfigRefusal, Fact, Operation, PauseRefusal, Refusal, Request, Run,
+    RunOperation, RunRefusal, StartBlocker, State,
 };
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::forward::{Answered, Outcome};
 
+use super::pause::Pauses;
 use super::queue::Queue;
 use super::runs::Runs;
 use super::secrets::Secrets;
@@ -67,6 +68,7 @@ pub(super) struct AnswerContext<'a> {
     pub(super) runs: &'a Runs,
     pub(super) secrets: &'a Secrets,
     pub(super) queue: &'a Queue,
+    pub(super) pauses: &'a Pauses,
     /// The state that the journal folds to.
     pub(super) state: &'a State,
 }
@@ -95,6 +97,7 @@ impl AnswerContext<'_> {
             Operation::Run(RunOperation::Trigger { run, .. }) => self.runs.get(run).is_some(),
             Operation::Run(RunOperation::GiveUpHost { host, .. }) => self.was_final(host),
             Operation::Run(RunOperation::Cancel { .. }) => self.runs.was_stopping(self.called),
+            Operation::Pause(operation) => self.pauses.took_effect(operation, self.called),
             // Slots are checked more closely in `semaphore`; of enrolment only its consequences are.
             Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) | Operation::Node(_) => true,
             Operation::Reboot(operation) => self.queue.took_effect(operation, &request.actor, self.called),
@@ -114,6 +117,9 @@ impl AnswerContext<'_> {
             Refusal::Run(RunRefusal::NotStartable(StartBlocker::RunActive { run })) => {
                 self.runs.was_active(run, self.called)
             }
+            Refusal::Run(RunRefusal::NotStartable(StartBlocker::Paused(_))) => {
+                self.pauses.was_paused(self.called)
+            }
             Refusal::Run(RunRefusal::NoRun) => self.runs.was_idle(self.called, self.now),
             Refusal::Run(RunRefusal::NotStartable(StartBlocker::NoConfiguration))
             | Refusal::Config(ConfigRefusal::NoConfiguration) => self.runs.was_configured(None, self.called),
@@ -130,6 +136,7 @@ impl AnswerContext<'_> {
                 | RunRefusal::HostUncertain { .. },
             )
             | Refusal::Config(ConfigRefusal::InvalidConfig { .. } | ConfigRefusal::ConfigChanged { .. })
+            | Refusal::Pause(PauseRefusal::UntilPassed { .. })
             | Refusal::Enrolment(_)
             | Refusal::Slot(_)
             | Refusal::Lock(_)
@@ -138,6 +145,7 @@ impl AnswerContext<'_> {
                 Operation::Reboot(operation) => self.queue.was_refusable(operation, refusal, self.called),
                 Operation::Config(_)
                 | Operation::Run(_)
+                | Operation::Pause(_)
                 | Operation::Enrolment(_)
                 | Operation::Slot(_)
                 | Operation::Lock(_)

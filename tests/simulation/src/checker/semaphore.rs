@@ -244,6 +244,7 @@ impl Intent {
                 | SlotOperation::Reclaim { group, id },
             ) => (group, id, Kind::Operator(request.actor.clone())),
             Operation::Run(_)
+            | Operation::Pause(_)
             | Operation::Config(_)
             | Operation::Enrolment(_)
             | Operation::Reboot(_)
@@ -292,6 +293,7 @@ impl Verdict {
             Ok(Accepted::Created | Accepted::Valid)
             | Err(
                 Refusal::Run(_)
+                | Refusal::Pause(_)
                 | Refusal::Config(_)
                 | Refusal::Enrolment(_)
                 | Refusal::Reboot(_)

@@ -83,6 +83,9 @@ impl World {
         // Calls that were made during the faults are still on their way.
         let settled = self.now + CALL_MAX;
         self.until("calls under way have arrived", move |world| world.now > settled);
+        if !self.is_resumed() {
+            return;
+        }
         // A host that was withdrawn while its clock was wrong disputes the leader's for an hour, unless it is approved.
         if !self.until_granted("every host is approved", World::approval_of_all) {
             return;

@@ -187,6 +187,7 @@ impl World {
             EntryBlocker::Queue(QueueBlocker::Disabled) => self.until_granted("the queue is enabled", |_| {
                 Request::new("operator", RebootOperation::Enable { reason: None }).into()
             }),
+            EntryBlocker::Queue(QueueBlocker::Paused(_)) => self.is_resumed(),
             EntryBlocker::Queue(QueueBlocker::Unreachable { .. }) => {
                 self.free_hung_hosts();
                 true

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, RunFact, SecretFact, SlotFact};
+use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, PauseFact, RunFact, SecretFact, SlotFact};
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::slot::{Denied, Full, HostDenied, ReleaseCause, Waiter};
 use os_upgrade_kernel::{
@@ -177,6 +177,7 @@ impl World {
             Some(Bug::WaitersForgotten) => without_waiter,
             Some(Bug::WithdrawalForgotten) => without_withdrawal,
             Some(Bug::RemovalForgotten) => without_removal,
+            Some(Bug::PauseForgotten) => without_pause,
             _ => return Event::Journal { sequence, stored_at, message: Ok(message) },
         };
         Event::Journal { sequence, stored_at, message: Ok(with_facts(message, |facts| each(facts, instead))) }
@@ -269,6 +270,10 @@ fn without_waiter(fact: Fact) -> Vec<Fact> {
 
 fn without_withdrawal(fact: Fact) -> Vec<Fact> {
     if let Fact::Enrolment(EnrolmentFact::HostWithdrawn { .. }) = fact { Vec::new() } else { vec![fact] }
+}
+
+fn without_pause(fact: Fact) -> Vec<Fact> {
+    if let Fact::Pause(PauseFact::Paused { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 fn without_removal(fact: Fact) -> Vec<Fact> {

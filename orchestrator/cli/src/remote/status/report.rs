@@ -57,6 +57,7 @@ impl Report {
         let progress = status.run_progress().map(|progress| format!("\n{}", bar(&progress)));
         let parts = [
             trouble(&status.cluster).map(|trouble| sanitized(&format!("{trouble}; last known:"))),
+            status.pause(zone).map(|pause| sanitized(&pause)),
             Some(sanitized(&status.run(zone, now)) + &progress.unwrap_or_default()),
             block("AT WORK", &bounded(status.at_work())),
             block("WAITING", &bounded(together(status.waiting()))),
@@ -86,7 +87,8 @@ impl Report {
             Some(current) => format!("run {}: {}", short(&current.id), counted(&current.counts)),
             None => format!("last: {}", status.last(Zone::Utc)),
         };
-        one_line(&format!("{trouble}{}; {what}{needs}", status.state.status), LINE_CHARS_MAX)
+        let paused = if status.state.paused.is_some() { "paused; " } else { "" };
+        one_line(&format!("{trouble}{paused}{}; {what}{needs}", status.state.status), LINE_CHARS_MAX)
     }
 }
 

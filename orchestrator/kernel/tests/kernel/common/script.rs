@@ -14,7 +14,7 @@ use os_upgrade_kernel::{
     ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,
     EnrolmentOperation, Expected, Explainer, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings,
     LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome,
-    OnFailure, Operation, Order, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings,
+    OnFailure, Operation, Order, PauseOperation, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings,
     RebootOperation, RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenMark, SeenNode,
     Settings, SlotOperation, SlotOrder, Subject, Volumes, forecast,
 };
@@ -381,6 +381,14 @@ fn input(words: &Words<'_>) -> Input {
         "give-up" => {
             let reason = words.named("why").unwrap_or("no power").to_owned();
             request(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
+        }
+        "pause" => {
+            let reason = words.named("why").unwrap_or("the fair is on").to_owned();
+            let until = words.named("until").map(|time| time.parse().unwrap());
+            request(PauseOperation::Pause { reason, until }.into())
+        }
+        "resume" => {
+            request(PauseOperation::Resume { reason: words.named("why").map(ToOwned::to_owned) }.into())
         }
         "rq" => request(reboot(words).into()),
         "uncordon" => {

@@ -1,8 +1,8 @@
 //! Facts as JSON.
 
 use os_upgrade_kernel::fact::{
-    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, QueueFact, RestorationFact, RunFact,
-    SecretFact, SlotFact,
+    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact, RestorationFact,
+    RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
@@ -60,6 +60,8 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Node(NodeFact::Step { .. }) => 36,
         Fact::Lock(LockFact::WaitEnded { .. }) => 37,
         Fact::Slot(SlotFact::Refused { .. }) => 38,
+        Fact::Pause(PauseFact::Paused { .. }) => 39,
+        Fact::Pause(PauseFact::Resumed { .. }) => 40,
     }
 }
 
@@ -441,6 +443,23 @@ fn facts() {
         (
             Fact::Queue(QueueFact::BackoffReset { actor: "eve".to_owned() }),
             r#"{"type":"reboot-backoff-reset","actor":"eve"}"#,
+        ),
+        (
+            Fact::Pause(PauseFact::Paused { cause: paused(), until: Some(start()) }),
+            concat!(
+                r#"{"type":"site-paused","cause":"operator","actor":"eve","reason":"the fair is on","#,
+                r#""until":"2026-11-21T01:00:00Z"}"#,
+            ),
+        ),
+        (
+            PauseFact::Paused { cause: PauseCause::Restored { actor: "cli".to_owned() }, until: None }.into(),
+            r#"{"type":"site-paused","cause":"restored","actor":"cli"}"#,
+        ),
+        (PauseFact::Resumed { actor: None, reason: None }.into(), r#"{"type":"site-resumed"}"#),
+        (
+            PauseFact::Resumed { actor: Some("eve".to_owned()), reason: Some("it is over".to_owned()) }
+                .into(),
+            r#"{"type":"site-resumed","actor":"eve","reason":"it is over"}"#,
         ),
         (
             Fact::Node(NodeFact::Step { host: host("h1"), step: NodeStep::Uncordoned }),

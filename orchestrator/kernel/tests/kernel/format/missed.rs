@@ -3,11 +3,12 @@
 use os_upgrade_calendar::{CalendarError, Watermark};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{
-    ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, SecretName, StartBlocker, State, WindowBlocker,
+    ClockDoubt, MissedReason, MissedRun, MissedRuns, PauseCause, Sealed, SecretName, StartBlocker, State,
+    WindowBlocker,
 };
 
-use super::check;
 use super::words::check_words;
+use super::{check, paused};
 use crate::common::{run, start};
 
 #[test]
@@ -22,6 +23,14 @@ fn missed_runs() {
         (WindowBlocker::HostsAwaited { hosts: 2 }, r#"{"kind":"hosts-awaited","hosts":2}"#),
         (StartBlocker::NoConfiguration.into(), r#"{"kind":"no-configuration"}"#),
         (StartBlocker::RunActive { run: run("r1") }.into(), r#"{"kind":"run-active","run":"r1"}"#),
+        (
+            StartBlocker::Paused(paused()).into(),
+            r#"{"kind":"paused","cause":"operator","actor":"eve","reason":"the fair is on"}"#,
+        ),
+        (
+            StartBlocker::Paused(PauseCause::Restored { actor: "cli".to_owned() }).into(),
+            r#"{"kind":"paused","cause":"restored","actor":"cli"}"#,
+        ),
         (
             StartBlocker::StrongboxSealed { why: Sealed::NoKey }.into(),
             r#"{"kind":"strongbox-sealed","why":{"kind":"no-key"}}"#,
@@ -53,23 +62,9 @@ fn missed_runs() {
             r#"{"kind":"clock-behind","newest":"2026-11-21T01:00:00Z"}"#,
         ),
     ];
-    let variant = |blocker: &WindowBlocker| match blocker {
-        WindowBlocker::NoWindows => 0,
-        WindowBlocker::NoOccurrence { .. } => 1,
-        WindowBlocker::UnclearWindows { .. } => 2,
-        WindowBlocker::HostsAwaited { .. } => 3,
-        WindowBlocker::Any(StartBlocker::NoConfiguration) => 4,
-        WindowBlocker::Any(StartBlocker::RunActive { .. }) => 5,
-        WindowBlocker::Any(StartBlocker::StrongboxSealed { .. }) => 6,
-        WindowBlocker::Any(StartBlocker::NoHosts { .. }) => 7,
-        WindowBlocker::Any(StartBlocker::NoneApproved { .. }) => 8,
-        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockSkew { .. })) => 9,
-        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockUnmeasured)) => 10,
-        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockDisputed { .. })) => 11,
-        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockStepped)) => 12,
-        WindowBlocker::Any(StartBlocker::Clock(ClockDoubt::ClockBehind { .. })) => 13,
-    };
-    check(&blockers, variant, 14);
+    let kinds: Vec<_> = WindowBlocker::kinds().chain(["run-active"]).collect();
+    let variant = |blocker: &WindowBlocker| kinds.iter().position(|kind| *kind == blocker.kind()).unwrap();
+    check(&blockers, variant, kinds.len());
     for (blocker, json) in blockers {
         check(&[(MissedReason::Blocked(blocker), json)], |_| 0, 1);
     }
@@ -85,9 +80,14 @@ fn missed_runs() {
 fn reasons_are_in_the_past() {
     let sealed = |why| StartBlocker::StrongboxSealed { why };
     let name = || SecretName::new("lock").unwrap();
-    let start: [(StartBlocker, &str); 14] = [
+    let start: [(StartBlocker, &str); 16] = [
         (StartBlocker::NoConfiguration, "nothing was configured"),
         (StartBlocker::RunActive { run: run("r1") }, "run r1 was active"),
+        (StartBlocker::Paused(paused()), "the site was paused by eve: the fair is on"),
+        (
+            StartBlocker::Paused(PauseCause::Restored { actor: "cli".to_owned() }),
+            "the site was paused since cli restored it, until somebody has looked after its hosts",
+        ),
         (sealed(Sealed::NoKey), "the strongbox was sealed"),
         (sealed(Sealed::NoSecret { name: name() }), "the strongbox had no secret lock"),
         (sealed(Sealed::Damaged { name: name() }), "the secret lock could not be opened"),

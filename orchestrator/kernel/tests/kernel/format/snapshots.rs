@@ -1,7 +1,7 @@
 //! Parts of a snapshot, and one that has them all.
 
 use os_upgrade_calendar::Watermark;
-use os_upgrade_kernel::fact::{ControlFact, EnrolmentFact, IgnoreCause, RunFact};
+use os_upgrade_kernel::fact::{ControlFact, EnrolmentFact, IgnoreCause, PauseFact, RunFact};
 use os_upgrade_kernel::reason::LockRefusal;
 use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
 use os_upgrade_kernel::{
@@ -9,8 +9,8 @@ use os_upgrade_kernel::{
 };
 use serde_json::json;
 
-use super::check;
 use super::words::check_words;
+use super::{check, paused};
 use crate::common::{client, config, group, host, run, start};
 
 #[test]
@@ -120,7 +120,8 @@ fn state_with_every_field() {
         reason: MissedReason::NoLeader,
         unrecorded: 0,
     };
-    for fact in [ignored(), removed, Fact::Run(RunFact::Missed(missed))] {
+    let paused = PauseFact::Paused { cause: paused(), until: Some(start()) };
+    for fact in [ignored(), removed, Fact::Run(RunFact::Missed(missed)), paused.into()] {
         state.apply(start(), &fact).unwrap();
     }
     let written = serde_json::to_value(&state).unwrap();
@@ -137,6 +138,7 @@ fn state_with_every_field() {
         last_run: _,
         watermark: _,
         missed: _,
+        pause: _,
         retractions: _,
         fence: _,
         control: _,
@@ -148,5 +150,5 @@ fn state_with_every_field() {
         restored: _,
     } = state;
     let fields = written.as_object().unwrap();
-    assert_eq!(fields.len(), 20, "{:?}", fields.keys());
+    assert_eq!(fields.len(), 21, "{:?}", fields.keys());
 }

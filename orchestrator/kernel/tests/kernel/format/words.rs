@@ -29,11 +29,18 @@ where
     }
 }
 
-/// Checks that every word of a value is in the list.
+/// Checks that every word of a value is in the list; with `UPDATE_EXPECTED` it is put there.
 pub(super) fn check_words(name: &str, written: &Value) {
     let known: BTreeSet<&str> = WORDS.lines().collect();
     let mut words = BTreeSet::new();
     collect_words(name, written, &mut words);
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/format/words.txt");
+        let listed = std::fs::read_to_string(path).unwrap();
+        let listed: BTreeSet<&str> = listed.lines().chain(words.iter().map(String::as_str)).collect();
+        let listed: String = listed.into_iter().map(|word| format!("{word}\n")).collect();
+        return std::fs::write(path, listed).unwrap();
+    }
     let unknown: Vec<_> = words.iter().filter(|word| !known.contains(word.as_str())).collect();
     assert!(
         unknown.is_empty(),

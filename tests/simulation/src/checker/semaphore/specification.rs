@@ -156,6 +156,7 @@ impl Specification {
             }),
             Operation::Slot(operation) => self.operator_verdict(&request.actor, operation),
             Operation::Run(_)
+            | Operation::Pause(_)
             | Operation::Config(_)
             | Operation::Enrolment(_)
             | Operation::Reboot(_)
