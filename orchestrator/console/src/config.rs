@@ -48,6 +48,18 @@ impl Describe for Warning {
                 groups.join(", "),
                 are(*at_once)
             ),
+            Self::FailuresHoldSlots { needed, groups } if groups.is_empty() => write!(
+                f,
+                "a host that fails keeps its slot until somebody has looked after it: unless each group of the lock server has \
+                 {needed} slots at least, it keeps the other hosts of its group waiting"
+            ),
+            Self::FailuresHoldSlots { needed, groups } => write!(
+                f,
+                "a host that fails keeps its slot until somebody has looked after it, and the other hosts of its group ({}) wait \
+                 meanwhile: {needed} slots would let a run go on, or [fleet-lock.groups] NAME = {{slots = ..., failed = ...}} \
+                 with that sum",
+                groups.join(", ")
+            ),
             Self::FewerHosts { max_concurrent, hosts } => write!(
                 f,
                 "rollout/max-concurrent: {max_concurrent} is more than the {} that take part",

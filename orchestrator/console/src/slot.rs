@@ -80,7 +80,8 @@ impl Describe for Full {
             (0, _) => f.write_str("the group has no slots any more; still held")?,
             (1, 0) => f.write_str("the only slot is held")?,
             (slots, 0) => write!(f, "all {slots} slots are held")?,
-            (slots, _) => write!(f, "the slots were lowered to {slots}, {held} are still held")?,
+            (1, _) => write!(f, "there is 1 slot, and {held} are held")?,
+            (slots, _) => write!(f, "there are {slots} slots, and {held} are held")?,
         }
         for (index, NamedHolder { id, since }) in holders.iter().enumerate() {
             let lead = if index == 0 { " by" } else { "," };
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(full(1, 1, vec![holder("a")]), "the only slot is held by a since 2026-11-21T01:00:00Z");
         assert_eq!(
             full(1, 3, vec![holder("a"), holder("b")]),
-            "the slots were lowered to 1, 3 are still held by a since 2026-11-21T01:00:00Z, b since 2026-11-21T01:00:00Z and 1 more"
+            "there is 1 slot, and 3 are held by a since 2026-11-21T01:00:00Z, b since 2026-11-21T01:00:00Z and 1 more"
         );
         assert_eq!(full(0, 0, Vec::new()), "the group has no slots");
         assert_eq!(

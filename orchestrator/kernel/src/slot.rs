@@ -23,7 +23,7 @@ pub(crate) use self::release::release;
 pub use self::request::{SlotOperation, SlotRefusal};
 pub use self::semaphore::{
     Denied, DeniedKind, Full, Hold, Holder, HostDenied, NamedHolder, RECORD_INTERVAL, REMEMBERED, Semaphore,
-    Semaphores, WAITERS_MAX, Waiter, Waiters,
+    Semaphores, Uncounted, WAITERS_MAX, Waiter, Waiters,
 };
 pub use self::state::{LATE_REQUEST_MAX, ReleaseCause, Slot, SlotState};
 pub(crate) use self::steps::{release_again, release_unsent};

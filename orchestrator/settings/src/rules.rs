@@ -66,6 +66,7 @@ impl Settings {
             default_group: fleet_lock.default_group.clone(),
             on_failure: fleet_lock.on_failure,
             groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
+            failed: fleet_lock.groups.failed().map(|(group, failed)| (group.clone(), failed)).collect(),
             reclaim: fleet_lock.reclaim,
             stuck_after: seconds(fleet_lock.stuck_after.get()),
             auto_approve: self.site.auto_approve,

@@ -236,7 +236,9 @@ sections! {
         /// The mean time between two requests of any kind to the server of `url`; two may go out together. The default suits a
         /// server that takes one request a second: set less only for one that takes more.
         "request-interval" => request_interval: Interval<1, 60_000> = Initial::Is("1100ms");
-        /// The groups of the orchestrator's own semaphores, and how many of their hosts may be upgraded at once, 0 to 10000.
+        /// The groups of the orchestrator's own semaphores, and how many of their hosts may be upgraded at once, 0 to 10000. With
+        /// `{slots = 1, failed = 1}`, as many hosts whose worker answered an error, and that still send heartbeats, keep no other host of
+        /// a run from its slot.
         "groups" => groups: Groups = Initial::Is("default=1");
     }
 

@@ -83,7 +83,7 @@ fn environment_overrides_the_file() {
         default-group = "workers"
         on-failure = "release"
         retry-interval = "1m 30s"
-        groups = { workers = 2, "a.b" = 0 }
+        groups = { workers = { slots = 2, failed = 1 }, "a.b" = 0 }
     "#;
     let environment = [
         ("OS_UPGRADE_SITE__NAME", "Malmö"),
@@ -109,6 +109,9 @@ fn environment_overrides_the_file() {
     let groups: Vec<_> =
         settings.fleet_lock.groups.iter().map(|(group, slots)| (group.as_str(), slots)).collect();
     assert_eq!(groups, [("a.b", 0), ("workers", 2)]);
+    let failed: Vec<_> =
+        settings.fleet_lock.groups.failed().map(|(group, failed)| (group.as_str(), failed)).collect();
+    assert_eq!(failed, [("workers", 1)]);
 
     let settings = load_text(text, &[("OS_UPGRADE_FLEET_LOCK__GROUPS", "workers=3")]).unwrap();
     assert_eq!(settings.fleet_lock.groups.iter().count(), 1);
@@ -135,6 +138,9 @@ retry-interval = "10"
 [fleet-lock.groups]
 default = -1
 bad_name = 1
+a = {slots = 1, failed = 1000000000}
+b = {failed = 1}
+c = {slots = 1, fail = 1}
 "#;
     let environment = [
         ("OS_UPGRADE_API__LISTEN", "nowhere"),
@@ -154,6 +160,9 @@ c.toml:15:14: fleet-lock.on-failure: expected "hold" or "release", found "explod
 c.toml:16:18: fleet-lock.retry-interval: expected a duration from 100ms to 1day, such as "10s" or "1m 30s", found "10"
 c.toml:18:11: fleet-lock.groups.default: expected an integer from 0 to 10000, found -1
 c.toml:19:1: fleet-lock.groups: expected a group, found "bad_name": a group must match ^[a-zA-Z0-9.-]+$
+c.toml:20:26: fleet-lock.groups.a.failed: expected an integer from 0 to 10000, found 1000000000
+c.toml:21:5: fleet-lock.groups.b: slots is missing, such as {slots = 1, failed = 1}
+c.toml:22:17: unknown key "fail" in fleet-lock.groups.c; it has slots and failed
 OS_UPGRADE_API__LISTEN: api.listen: expected an IP address and port such as "127.0.0.1:8646", found "nowhere"
 OS_UPGRADE_API__LISTNE: no such key; did you mean OS_UPGRADE_API__LISTEN?
 OS_UPGRADE_FOO__SOMETHING: unknown section [foo]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [history], [fleet-lock], [reboot], [kubernetes]

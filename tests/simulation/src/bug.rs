@@ -95,7 +95,7 @@ bugs! {
     /// Removals are forgotten at a takeover, so that removed hosts are approved automatically.
     RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 74;
     /// Pauses are forgotten at a takeover.
-    PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 1;
+    PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 26;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
     GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 36;
     /// Commands are sent before the facts that they follow from are in the journal.

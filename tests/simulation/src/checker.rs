@@ -324,7 +324,8 @@ impl Checker {
         self.violations.record("enrolled.fact", self.enrolled.fact(fact));
         self.violations.record("secrets.fact", self.secrets.fact(now, fact));
         self.calls.fact(now, fact);
-        self.violations.record("semaphores.fact", self.semaphores.fact(now, at, fact));
+        let silent = self.workers.silent(now).cloned().collect();
+        self.violations.record("semaphores.fact", self.semaphores.fact(now, at, fact, &silent));
     }
 
     /// An instance shows a record as committed.

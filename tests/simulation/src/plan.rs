@@ -202,6 +202,11 @@ impl Plan {
     /// The plan with operators who steer runs.
     pub(crate) fn with_steering(mut self, rng: &mut Rng) -> Self {
         self.steer = Some(SteerPlan::draw(rng));
+        for group in self.settings.groups.keys() {
+            if rng.bool() {
+                self.settings.failed.insert(group.clone(), rng.u32(1..=2));
+            }
+        }
         self
     }
 

@@ -184,8 +184,11 @@ pub struct SlotGroup<'a> {
     /// The number of slots; absent where an external lock server counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
+    /// Of how many failed hosts the slots do not count against hosts of runs; absent if each counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u32>,
     pub held: usize,
-    /// How many slots are held beyond their number, after it was reduced.
+    /// How many slots are held beyond their number, after it was reduced. Those that do not count are none of them.
     pub excess: usize,
     pub holders: Vec<SlotHolder<'a>>,
     pub waiters: Vec<SlotWaiter<'a>>,

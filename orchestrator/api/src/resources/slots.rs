@@ -86,6 +86,7 @@ pub(crate) fn groups(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = Sl
         let entry = groups.entry(&slot.group).or_insert_with(|| SlotGroup {
             group: slot.group.as_str().into(),
             slots: None,
+            failed: None,
             held: 0,
             excess: 0,
             holders: Vec::new(),
@@ -121,11 +122,14 @@ fn of_semaphore<'a>(
     });
     let mut waiters: Vec<_> = clients.chain(hosts).collect();
     waiters.sort_by_key(|waiter| waiter.since.0);
+    let failed = site.settings.failed.get(group).copied();
+    let of_failed = site.slots.values().filter(|slot| slot.failed && slot.group == *group).count();
     SlotGroup {
         group: group.as_str().into(),
         slots: Some(semaphore.slots),
+        failed,
         held: semaphore.holders.len(),
-        excess: semaphore.excess(),
+        excess: semaphore.excess().saturating_sub(of_failed.min(failed.unwrap_or(0) as usize)),
         holders,
         waiters,
     }

@@ -40,6 +40,9 @@ impl Row for SlotGroup<'static> {
             Column::new("SLOTS", |group, _| {
                 group.slots.map_or_else(|| "-".to_owned(), |slots| slots.to_string())
             }),
+            Column::wide("FAILED", |group, _| {
+                group.failed.map_or_else(|| "-".to_owned(), |failed| failed.to_string())
+            }),
             Column::new("HELD", |group, _| group.held.to_string()),
             Column::new("WAITING", |group, _| group.waiters.len().to_string()),
             Column::new("", |group, _| {

@@ -31,6 +31,10 @@ pub struct Settings {
     pub on_failure: OnFailure,
     /// The number of slots of the embedded semaphores, by group.
     pub groups: BTreeMap<GroupName, u32>,
+    /// How many slots of failed hosts do not count against hosts of runs, by group: see [`State::uncounted`](crate::State::uncounted).
+    /// Groups in which each counts are absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed: BTreeMap<GroupName, u32>,
     /// Which slots may be released because their holders are gone.
     #[serde(default, skip_serializing_if = "Reclaim::is_default")]
     pub reclaim: Reclaim,
@@ -79,6 +83,7 @@ impl Default for Settings {
             timezone: Tz::UTC,
             provider: LockProvider::Embedded,
             groups: BTreeMap::from([(default_group.clone(), 1)]),
+            failed: BTreeMap::new(),
             default_group,
             on_failure: OnFailure::Hold,
             reclaim: Reclaim::Never,

@@ -10,7 +10,7 @@ use os_upgrade_protocol::{ApplicationName, GroupName, RunId};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-use super::settings::LockProvider;
+use super::settings::{LockProvider, OnFailure};
 use super::state::Config;
 use crate::in_seconds::{in_seconds, in_seconds_if_any};
 use crate::start::{self, NextRun, StartBlocker, WindowBlocker, enlisted_now, forecast};
@@ -73,6 +73,13 @@ pub enum Warning {
         /// The first groups, each with its slots, such as `edge: 2`.
         groups: Vec<String>,
     },
+    /// Hosts that fail hold every slot of some groups before a run has had as many failures as it may have, and one at least.
+    FailuresHoldSlots {
+        /// How many slots such a group needs, those of failed hosts that do not count included.
+        needed: u64,
+        /// The first groups, each with its slots, such as `edge: 2`; empty where a lock server has them.
+        groups: Vec<String>,
+    },
     /// There are fewer hosts than may be upgraded at once.
     FewerHosts {
         /// The configured limit.
@@ -118,6 +125,7 @@ pub fn warnings(state: &State, view: &View, proposed: Option<&Config>, now: Date
     found.extend(not_announced(config, &view));
     found.extend(unused_windows(current, config, &then, &view, now));
     found.extend(too_concurrent(&then, &view));
+    found.extend(failures_hold_slots(&then, &view));
     shorten(found)
 }
 
@@ -210,15 +218,48 @@ fn unused_windows(
     (!starts(config)).then_some(Warning::NoStart).into_iter().chain(unused).collect()
 }
 
-fn too_concurrent(state: &State, view: &View) -> Option<Warning> {
-    let config = state.config.as_deref()?;
-    let max_concurrent = config.rollout.max_concurrent;
+/// How many hosts take part, by group.
+fn by_group<'a>(state: &'a State, view: &'a View, config: &'a Config) -> BTreeMap<&'a GroupName, usize> {
     let mut by_group: BTreeMap<&GroupName, usize> = BTreeMap::new();
     for (name, host, _) in view.serving(&config.worker_applications) {
         if state.enrolled(name).takes_part() {
             *by_group.entry(host.group.as_ref().unwrap_or(&state.settings.default_group)).or_default() += 1;
         }
     }
+    by_group
+}
+
+/// Whether hosts that fail keep all others waiting, until somebody has looked after them.
+fn failures_hold_slots(state: &State, view: &View) -> Option<Warning> {
+    let config = state.config.as_deref()?;
+    match state.settings.on_failure {
+        OnFailure::Release => return None,
+        OnFailure::Hold => {}
+    }
+    let needed = u64::from(config.rollout.max_failures.max(1)) + 1;
+    let slots = |group: &GroupName| state.semaphores.get(group).map_or(0, |semaphore| semaphore.slots);
+    let failed = |group: &GroupName| state.settings.failed.get(group).copied().unwrap_or(0);
+    // A host that fails keeps nobody waiting where there is no other.
+    let shared =
+        by_group(state, view, config).into_iter().filter(|(_, hosts)| *hosts > 1).map(|(group, _)| group);
+    let groups: Vec<&GroupName> = match state.settings.provider {
+        LockProvider::Embedded => shared
+            .filter(|group| slots(group) > 0 && u64::from(slots(group)) + u64::from(failed(group)) < needed)
+            .collect(),
+        LockProvider::External => shared.collect(),
+    };
+    let named = groups.iter().take(GROUPS_NAMED_MAX).map(|group| format!("{group}: {}", slots(group)));
+    let named = match state.settings.provider {
+        LockProvider::Embedded => named.collect(),
+        LockProvider::External => Vec::new(),
+    };
+    (!groups.is_empty()).then_some(Warning::FailuresHoldSlots { needed, groups: named })
+}
+
+fn too_concurrent(state: &State, view: &View) -> Option<Warning> {
+    let config = state.config.as_deref()?;
+    let max_concurrent = config.rollout.max_concurrent;
+    let by_group = by_group(state, view, config);
     let hosts: usize = by_group.values().sum();
     let slots = |group: &GroupName| state.semaphores.get(group).map_or(0, |semaphore| semaphore.slots);
     let at_once = |(group, hosts): (&&GroupName, &usize)| {

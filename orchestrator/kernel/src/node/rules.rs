@@ -10,7 +10,7 @@ use super::state::{Node, NodeStage, NodeStep};
 use crate::config::Settings;
 use crate::fact::{Fact, NodeFact};
 use crate::reason::Reason;
-use crate::slot::ReleaseCause;
+use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
 use crate::view::{SeenMark, SeenNode, View};
 
@@ -87,6 +87,17 @@ impl State {
         self.nodes.keys().filter(|host| !self.stays_cordoned(host)).cloned().collect()
     }
 
+    /// The API servers of the cluster that ended without success and still hold a slot: whether the cluster can do without another one is
+    /// not known.
+    pub(crate) fn servers_left(&self, view: &View) -> OrdSet<HostName> {
+        let nodes = view.nodes.iter().flatten();
+        let servers = nodes.filter(|(host, node)| node.is_api_server && self.settings.has_node(host));
+        let is_left = |host: &HostName| {
+            self.slots.get(host).is_some_and(|slot| slot.state == SlotState::Held) && !self.is_at_work(host)
+        };
+        servers.map(|(host, _)| host).filter(|host| is_left(host)).cloned().collect()
+    }
+
     /// Why the drain of the node of `host` must wait for other nodes: an API server of the cluster is alone under way.
     pub(crate) fn waits_for_nodes(&self, view: &View, host: &HostName) -> Option<Reason> {
         if !self.settings.has_node(host) {
@@ -94,7 +105,7 @@ impl State {
         }
         let Some(nodes) = &view.nodes else { return Some(Reason::ClusterUnseen) };
         let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
-        let others = self.nodes_under_way().without(host);
+        let others = self.nodes_under_way().union(self.servers_left(view)).without(host);
         Some(match api_server_rule(is_server, &others, host)? {
             ApiServerRule::UnderWay(server) => Reason::ApiServerUnderWay { host: server.clone() },
             ApiServerRule::Waits(other) => Reason::ApiServerWaits { host: other.clone() },

@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::rebooter::Rebooter;
 use crate::config::LockProvider;
 use crate::enrolment::Enrolled;
-use crate::slot::SlotState;
+use crate::slot::{SlotState, Uncounted};
 use crate::start::calendar;
 use crate::state::State;
 use crate::view::{Reachability, SeenHost, View};
@@ -24,7 +24,7 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
     let seen = view.nodes.iter().flatten();
     let api_servers = seen.filter(|(_, node)| node.is_api_server).map(|(host, _)| host.clone()).collect();
     let in_run = state.run.as_ref().map(|run| run.under_way().clone()).unwrap_or_default();
-    let under_way = state.nodes_under_way().union(in_run);
+    let under_way = state.nodes_under_way().union(in_run).union(state.servers_left(view));
     let nodes = Nodes {
         api_servers: &api_servers,
         draining_elsewhere: &under_way,
@@ -134,7 +134,10 @@ pub(crate) fn not_ready(
         LockProvider::External => None,
         LockProvider::Embedded => {
             let (arrived, not_after) = (entry.added_at, DateTime::<Utc>::MAX_UTC);
-            let denied = state.semaphores.admits_host(&group, host.as_str(), arrived, now, not_after).err();
+            let denied = state
+                .semaphores
+                .admits_host(&group, host.as_str(), Uncounted::default(), arrived, now, not_after)
+                .err();
             denied.map(|denied| NotReady::SlotDenied { group, denied })
         }
     }

@@ -56,6 +56,7 @@ impl State {
             owner: command.owner.clone(),
             command: None,
             begun: true,
+            failed: false,
             unsent_at_fence: None,
         });
         // The slot may have been in release after an earlier command.
@@ -89,5 +90,6 @@ fn assume_held(slot: &mut Slot, at: DateTime<Utc>) {
         SlotState::Held => {}
     }
     slot.begun = true;
+    slot.failed = false;
     slot.unsent_at_fence = None;
 }

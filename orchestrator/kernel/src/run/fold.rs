@@ -8,6 +8,7 @@ use super::fact::RunFact;
 use super::host::{HostStatus, Issued, LateAnswer, LateResult, RunHost};
 use super::state::{Ended, Phase, Run, StopCause, Trigger};
 use crate::owner::Owner;
+use crate::reason::Reason;
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
 
@@ -116,6 +117,13 @@ impl State {
                 let unanswered = self.active(run)?.host(host).and_then(RunHost::unanswered);
                 if let Some(sequence) = unanswered.and_then(|command| command.sequence) {
                     self.retractions.insert(sequence, host.clone());
+                }
+            }
+            HostEvent::Failed {
+                reason: Reason::WorkerError { action: Action::Upgrade | Action::Reboot, .. },
+            } => {
+                if let Some(slot) = self.slots.get_mut(host).filter(|slot| slot.owner.is_run(run)) {
+                    slot.failed = true;
                 }
             }
             HostEvent::Upgraded => self.last_upgrades.record(host, at),

@@ -20,6 +20,7 @@ use crate::view::View;
 /// The prepared hosts of a group that have not started.
 struct Ready<'a> {
     state: &'a State,
+    view: &'a View,
     run: &'a Run,
     group: &'a GroupName,
     hosts: &'a OrdSet<Place>,
@@ -76,7 +77,7 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
         return None;
     }
     let mut fronts: Vec<Place> =
-        run.ready().keys().filter_map(|group| state.turn_of(run, group, now)).collect();
+        run.ready().keys().filter_map(|group| state.turn_of(view, run, group, now)).collect();
     fronts.sort();
     let is_usable = |host: &&HostName| {
         let slot = state.slots.get(*host).zip(run.host(host));
@@ -121,8 +122,14 @@ fn wait(run: &Run, host: &HostName, blocker: Option<&Reason>) -> Option<Fact> {
 
 impl State {
     /// The host of `group` whose turn it is in the active run: it goes as soon as nothing keeps it.
-    pub(crate) fn turn_of(&self, run: &Run, group: &GroupName, now: DateTime<Utc>) -> Option<Place> {
-        Ready { state: self, run, group, hosts: run.ready().get(group)?, now }.front()
+    pub(crate) fn turn_of(
+        &self,
+        view: &View,
+        run: &Run,
+        group: &GroupName,
+        now: DateTime<Utc>,
+    ) -> Option<Place> {
+        Ready { state: self, view, run, group, hosts: run.ready().get(group)?, now }.front()
     }
 
     /// Why `host` of the active run, whose turn it is, has not got its slot; `None` if it is about to get it, or to be asked for.
@@ -142,7 +149,7 @@ impl State {
         }
         self.waits_for_nodes(view, host).or_else(|| match self.settings.provider {
             LockProvider::Embedded => {
-                let denial = Denial::Embedded(denied(self, run, host, in_run, now)?);
+                let denial = Denial::Embedded(denied(self, view, run, host, in_run, now)?);
                 Some(Reason::SlotDenied { group: in_run.group.clone(), denial })
             }
             LockProvider::External => {
@@ -159,8 +166,9 @@ impl Ready<'_> {
     fn front(&self) -> Option<Place> {
         let waiting = self.first_of(self.run.waiting().iter());
         let first = waiting.or_else(|| self.hosts.iter().find(|place| self.may_go(&place.host)).cloned())?;
-        let holder = self.is_refused(&first.host).then(|| self.first_holder()).flatten();
-        Some(holder.unwrap_or(first))
+        let ahead =
+            if self.is_refused(&first.host) { self.first_holder() } else { self.server_left(&first.host) };
+        Some(ahead.unwrap_or(first))
     }
 
     /// Whether nothing about `host` itself keeps it from starting: it may still lack a slot, or have to wait for other nodes.
@@ -180,7 +188,7 @@ impl Ready<'_> {
         match self.state.settings.provider {
             LockProvider::Embedded => {
                 let in_run = self.run.host(host);
-                in_run.is_some_and(|it| denied(self.state, self.run, host, it, self.now).is_some())
+                in_run.is_some_and(|it| denied(self.state, self.view, self.run, host, it, self.now).is_some())
             }
             LockProvider::External => {
                 let slot = self.state.slots.get(host);
@@ -201,6 +209,14 @@ impl Ready<'_> {
         self.first_of(holders.filter(|host| !self.is_refused(host)))
     }
 
+    /// The API server that failed, and that `first` waits for: it goes first, as nothing else may begin before it is through.
+    fn server_left(&self, first: &HostName) -> Option<Place> {
+        let Reason::ApiServerUnderWay { host } = self.state.waits_for_nodes(self.view, first)? else {
+            return None;
+        };
+        self.first_of([&host].into_iter())
+    }
+
     /// The first of `hosts` that are ready in this group and may go.
     fn first_of<'b>(&self, hosts: impl Iterator<Item = &'b HostName>) -> Option<Place> {
         let in_group = hosts.filter_map(|host| {
@@ -219,11 +235,13 @@ fn release_unusable(state: &State, host: &HostName) -> Option<Fact> {
 /// Why the embedded semaphore has no slot for `host`; absent if it has one.
 fn denied(
     state: &State,
+    view: &View,
     run: &Run,
     host: &HostName,
     in_run: &RunHost,
     now: DateTime<Utc>,
 ) -> Option<HostDenied> {
     let arrived = if in_run.status == HostStatus::Waiting { in_run.since } else { now };
-    state.semaphores.admits_host(&in_run.group, host.as_str(), arrived, now, run.not_after).err()
+    let uncounted = state.uncounted(view, &in_run.group, host);
+    state.semaphores.admits_host(&in_run.group, host.as_str(), uncounted, arrived, now, run.not_after).err()
 }

@@ -71,6 +71,7 @@ impl State {
             // The earlier command counts until the new one appears in the stream.
             command: held.and_then(|slot| slot.command),
             begun: held.is_some_and(|slot| slot.begun),
+            failed: false,
             unsent_at_fence: None,
         };
         if provider == LockProvider::Embedded {

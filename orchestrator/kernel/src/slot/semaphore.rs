@@ -20,6 +20,16 @@ use crate::owner::Owner;
 /// How many holders a refusal names before it says how many more there are.
 const HOLDERS_NAMED_MAX: usize = 3;
 
+/// Held slots of a group that do not count against a host of a run, because their hosts have failed: see
+/// [`State::uncounted`](crate::State::uncounted).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uncounted {
+    /// Those of how many other hosts do not.
+    pub others: usize,
+    /// Whether its own does not, so that it needs another one.
+    pub own: bool,
+}
+
 /// One group's semaphore.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Semaphore {
@@ -63,29 +73,38 @@ impl Semaphores {
     }
 
     /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run that ends
-    /// at `not_after`. One slot is left for each client that was refused before `arrived`, as long as it plausibly retries.
+    /// at `not_after`, while these slots are `uncounted`. One slot is left for each client that was refused before `arrived`, as long as it plausibly retries.
     /// If that may be longer than the run has left, the slot is not left to it: the run would end without its host.
     pub fn admits_host(
         &self,
         group: &GroupName,
         host: &str,
+        uncounted: Uncounted,
         arrived: DateTime<Utc>,
         now: DateTime<Utc>,
         not_after: DateTime<Utc>,
     ) -> Result<(), HostDenied> {
-        self.admits(group, host)?;
         let semaphore = self.known(group)?;
+        let holds = semaphore.holders.contains_key(host);
+        if holds && !uncounted.own {
+            return Ok(());
+        }
+        let counted = (semaphore.holders.len() - usize::from(holds)).saturating_sub(uncounted.others);
+        let free = (semaphore.slots as usize).saturating_sub(counted);
+        if free == 0 {
+            return Err(Denied::Full(semaphore.full()).into());
+        }
         // `arrived` is later than `now` if the clock has been set back.
         let arrived = arrived.min(now);
         let before = semaphore.waiters.remembered(now).take_while(|(_, waiter)| waiter.turn <= arrived);
         let is_expected = |waiter: &Waiter| (now..not_after).contains(&waiter.expected_until());
         let mut before = before.filter(|(id, waiter)| id.as_str() != host && is_expected(waiter));
         // The host is refused if there are at least as many earlier clients as free slots.
-        match semaphore.free().checked_sub(1).and_then(|others| before.nth(others)) {
-            Some((id, waiter)) if !semaphore.holders.contains_key(host) => {
+        match before.nth(free - 1) {
+            Some((id, waiter)) => {
                 Err(HostDenied::LeftToEarlier { id: id.clone(), since: waiter.since.trunc_subsecs(0) })
             }
-            Some(_) | None => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -331,7 +350,9 @@ mod tests {
         let (mut semaphores, default) = (Semaphores::default(), group("default"));
         let later = |seconds| at() + TimeDelta::seconds(seconds);
         let admits = |semaphores: &Semaphores, arrived| {
-            semaphores.admits_host(&default, "h", later(arrived), later(100), later(9_000)).is_ok()
+            semaphores
+                .admits_host(&default, "h", Uncounted::default(), later(arrived), later(100), later(9_000))
+                .is_ok()
         };
         semaphores.configure([(&default, &2)]);
         semaphores.refused(&default, &client("a"), later(10));
@@ -340,15 +361,25 @@ mod tests {
         assert!(admits(&semaphores, 14));
         assert!(!admits(&semaphores, 15), "at the same time, the client is first");
         assert_eq!(
-            semaphores.admits_host(&default, "h", later(20), later(100), later(9_000)),
+            semaphores.admits_host(&default, "h", Uncounted::default(), later(20), later(100), later(9_000)),
             Err(HostDenied::LeftToEarlier { id: client("b"), since: later(15) })
         );
-        let admitted =
-            |seconds| semaphores.admits_host(&default, "h", later(20), later(seconds), later(9_000));
+        let admitted = |seconds| {
+            semaphores.admits_host(
+                &default,
+                "h",
+                Uncounted::default(),
+                later(20),
+                later(seconds),
+                later(9_000),
+            )
+        };
         assert!(admitted(370).is_err());
         assert_eq!(admitted(371), Ok(()), "the first is not expected any more");
         // Nobody waits for a client until the run has ended.
-        let left = |until| semaphores.admits_host(&default, "h", later(20), later(100), later(until));
+        let left = |until| {
+            semaphores.admits_host(&default, "h", Uncounted::default(), later(20), later(100), later(until))
+        };
         assert_eq!((left(375), left(376).is_err()), (Ok(()), true));
         // A newcomer that is faster uses up the arrival of the first.
         semaphores.lock_for_client(&default, &client("c"), later(30));

@@ -49,6 +49,9 @@ pub struct Slot {
     /// Whether any command of the step it is held for has been seen in the control stream, in this run or in an earlier
     /// run in which it was held. If so, the host may be at work, and only its `done` shows that it is not.
     pub begun: bool,
+    /// Whether its host's worker answered an error to the `upgrade` or `reboot` of the run that it is held for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failed: bool,
     /// If its run ended before its command was seen in the stream: the sequence of the fence at that time. Once a newer
     /// fence has been passed, the command can no longer appear, and a slot whose step has not begun is released.
     pub unsent_at_fence: Option<u64>,
@@ -74,6 +77,7 @@ impl Slot {
             owner: owner.clone(),
             command: None,
             begun: false,
+            failed: false,
             unsent_at_fence: None,
         }
     }

@@ -51,7 +51,7 @@ impl<'a> Explainer<'a> {
     pub fn new(state: &'a State, view: &'a View, now: DateTime<Utc>) -> Self {
         let turns = state.run.iter().flat_map(|run| {
             run.ready().keys().filter_map(move |group| {
-                let host = state.turn_of(run, group, now)?.host;
+                let host = state.turn_of(view, run, group, now)?.host;
                 let waits_for = state.turn_blocker(view, run, &host, now);
                 let stuck = waits_for.as_ref().and_then(|reason| stuck_slot(state, reason));
                 Some((group, Turn { host, waits_for, stuck }))

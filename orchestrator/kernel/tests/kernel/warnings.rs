@@ -5,12 +5,12 @@ use os_upgrade_console::describe;
 use os_upgrade_kernel::config::WARNINGS_MAX;
 use os_upgrade_kernel::fact::{ConfigFact, RunFact};
 use os_upgrade_kernel::{
-    Config, Fact, LockProvider, Reachability, SeenHost, Settings, StartBlocker, State, View, Warning,
-    lasting_warnings, next_start, warnings,
+    Config, Fact, LockProvider, OnFailure, Reachability, SeenHost, Settings, StartBlocker, State, View,
+    Warning, lasting_warnings, next_start, warnings,
 };
 use serde_json::{Value, json};
 
-use crate::common::{self, host, run, seen, settings, start};
+use crate::common::{self, group, host, run, seen, settings, start};
 
 /// Two hosts of the group `default`, which has one slot. It is a Saturday, 01:00.
 fn site(settings: Settings) -> (State, View) {
@@ -24,6 +24,11 @@ fn site(settings: Settings) -> (State, View) {
         ..View::default()
     };
     (state, view)
+}
+
+/// A host that fails keeps no other one waiting.
+fn lenient() -> Settings {
+    Settings { failed: [(group("default"), 1)].into(), ..settings() }
 }
 
 fn parse(more: &Value) -> Config {
@@ -42,7 +47,7 @@ const LATER: &str = "0 0 20 * * *";
 
 #[test]
 fn next_start_is_that_of_the_proposed_configuration() {
-    let (mut state, view) = site(settings());
+    let (mut state, view) = site(lenient());
     let now = start() + TimeDelta::minutes(30);
     let windows = |cron: &str| parse(&json!({"maintenance-windows": [{"cron": cron, "duration": "2h"}]}));
     let fact = Fact::Config(ConfigFact::Replaced {
@@ -107,14 +112,41 @@ fn each_warning_has_its_configuration() {
             &["no host announces other"],
         ),
     ];
-    let (state, view) = site(settings());
+    let (state, view) = site(lenient());
     for (name, config, expected) in table {
         assert_eq!(sentences(&state, &view, &parse(&config)), expected, "{name}");
     }
-    let (external, view) = site(Settings { provider: LockProvider::External, ..settings() });
+    let (external, view) =
+        site(Settings { provider: LockProvider::External, on_failure: OnFailure::Release, ..settings() });
     let config = parse(&json!({"rollout": {"max-concurrent": 4}}));
     let expected = ["rollout/max-concurrent: 4 is more than the 3 hosts that take part"];
     assert_eq!(sentences(&external, &view, &config), expected);
+}
+
+/// A group needs a slot more than its hosts may fail, and one more than one at least, unless slots of failed hosts do not count.
+#[test]
+fn failures_that_would_hold_every_slot_are_told() {
+    let holds = |needed, groups: &[&str]| {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        vec![Warning::FailuresHoldSlots { needed, groups }]
+    };
+    let default = |number: u32| [(group("default"), number)].into();
+    let external = || Settings { provider: LockProvider::External, ..settings() };
+    for (what, settings, max_failures, expected) in [
+        ("one slot", settings(), 0, holds(2, &["default: 1"])),
+        ("one slot, and one that does not count", lenient(), 0, Vec::new()),
+        ("more failures", lenient(), 2, holds(3, &["default: 1"])),
+        ("two slots", Settings { groups: default(2), ..settings() }, 1, Vec::new()),
+        ("released", Settings { on_failure: OnFailure::Release, ..settings() }, 0, Vec::new()),
+        ("a lock server", Settings { failed: default(9), ..external() }, 3, holds(4, &[])),
+    ] {
+        let (state, view) = site(settings);
+        let config = parse(&json!({"rollout": {"max-failures": max_failures}}));
+        let found = warnings(&state, &view, Some(&config), start());
+        let found: Vec<_> =
+            found.into_iter().filter(|it| matches!(it, Warning::FailuresHoldSlots { .. })).collect();
+        assert_eq!(found, expected, "{what}");
+    }
 }
 
 /// Whether a run starts at once depends on the state, and on what the leader says of clock and secrets.
@@ -123,7 +155,7 @@ fn a_run_starts_at_once_only_where_one_can() {
     let open = parse(&json!({"maintenance-windows": [{"cron": OPEN, "duration": "2h"}]}));
     let jitter =
         parse(&json!({"maintenance-windows": [{"cron": OPEN, "duration": "9h"}], "start-jitter": "8h"}));
-    let (state, view) = site(settings());
+    let (state, view) = site(lenient());
     let starts =
         |state: &State, view: &View, config: &Config| sentences(state, view, config).first().cloned();
     let at_once = Some("a window is open now: this starts a run of 2 hosts at once".to_owned());
@@ -176,7 +208,7 @@ fn a_run_starts_at_once_only_where_one_can() {
 
 #[test]
 fn lasting_warnings_are_of_the_configuration_in_force() {
-    let (mut state, view) = site(settings());
+    let (mut state, view) = site(lenient());
     assert_eq!(lasting_warnings(&state, &view), [], "there is no configuration");
     let mut lasting = |config: Value| {
         let config = Some(parse(&config));
@@ -192,7 +224,7 @@ fn lasting_warnings_are_of_the_configuration_in_force() {
 
 #[test]
 fn what_is_taken_away_is_named() {
-    let (mut state, view) = site(settings());
+    let (mut state, view) = site(lenient());
     let none = warnings(&state, &view, None, start());
     assert_eq!(none, [Warning::NothingChanges]);
     let config = parse(&json!({"maintenance-windows": [{"cron": LATER, "duration": "2h"}]}));
@@ -208,7 +240,7 @@ fn what_is_taken_away_is_named() {
 
 #[test]
 fn many_warnings_are_counted() {
-    let (state, view) = site(settings());
+    let (state, view) = site(lenient());
     let names: Vec<Value> = (0..40).map(|number| json!({"name": format!("a{number}")})).collect();
     let found = warnings(&state, &view, Some(&parse(&json!({"worker-applications": names}))), start());
     assert_eq!(found.len(), WARNINGS_MAX);

@@ -29,6 +29,7 @@ impl SettingsDigest {
             default_group,
             on_failure,
             groups,
+            failed,
             reclaim,
             stuck_after,
             auto_approve,
@@ -63,7 +64,7 @@ impl SettingsDigest {
         words.insert("[fleet-lock] url", short(lock_server.unwrap_or("none")));
         if lock_server.is_none() {
             words.insert("[fleet-lock] reclaim", reclaim.as_str().to_owned());
-            words.insert("[fleet-lock.groups]", slots(groups));
+            words.insert("[fleet-lock.groups]", slots(groups, failed));
         }
         Self(words.into_iter().map(|(key, word)| (key.to_owned(), word)).collect())
     }
@@ -82,8 +83,10 @@ fn reboot_command(command: &RebootCommandSettings) -> String {
     format!("within {within}{}", if *checks_boot { " with boot-check-command" } else { "" })
 }
 
-fn slots(groups: &BTreeMap<GroupName, u32>) -> String {
-    let each: Vec<String> = groups.iter().map(|(group, slots)| format!("{group}={slots}")).collect();
+fn slots(groups: &BTreeMap<GroupName, u32>, failed: &BTreeMap<GroupName, u32>) -> String {
+    let failed = |group| failed.get(group).map_or_else(String::new, |failed| format!("+{failed}"));
+    let each = groups.iter().map(|(group, slots)| format!("{group}={slots}{}", failed(group)));
+    let each: Vec<String> = each.collect();
     short(&each.join(" "))
 }
 

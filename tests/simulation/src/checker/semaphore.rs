@@ -21,7 +21,7 @@
 
 mod specification;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::LockFact;
@@ -171,16 +171,28 @@ impl Semaphores {
     }
 
     /// A fact of the time `at` was added to the journal.
-    pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
-        let checked = self.check_fact(now, at, fact);
+    pub(super) fn fact(
+        &mut self,
+        now: Micros,
+        at: DateTime<Utc>,
+        fact: &Fact,
+        silent: &BTreeSet<HostName>,
+    ) -> Result<(), Violation> {
+        let checked = self.check_fact(now, at, fact, silent);
         match self.provider {
             LockProvider::Embedded => checked,
             LockProvider::External => Ok(()),
         }
     }
 
-    fn check_fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
-        self.specification.fact(at, fact)?;
+    fn check_fact(
+        &mut self,
+        now: Micros,
+        at: DateTime<Utc>,
+        fact: &Fact,
+        silent: &BTreeSet<HostName>,
+    ) -> Result<(), Violation> {
+        self.specification.fact(at, fact, silent)?;
         if let Some((intent, verdict)) = Intent::of_fact(fact) {
             self.expire(now, &intent);
             self.changes.entry(intent.clone()).or_default().push(Change { at: now, verdict });

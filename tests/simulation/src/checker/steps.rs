@@ -26,6 +26,8 @@ struct Step {
     sequence: u64,
     /// Whether the host may be under upgrade.
     open: bool,
+    /// Whether the worker has answered an error, and not that the host is unhealthy.
+    failed: bool,
     /// Whether the host was given up because it did not answer.
     silent: bool,
     /// The run that has been granted the slot since, as an entry that was given up leaves it held.
@@ -37,7 +39,7 @@ struct Step {
 impl Step {
     /// A step that begins, or goes on, with this command.
     fn new(run: RunId, action: Action, sequence: u64) -> Self {
-        Self { run, action, sequence, open: true, silent: false, taken_over: None, done: None }
+        Self { run, action, sequence, open: true, failed: false, silent: false, taken_over: None, done: None }
     }
 }
 
@@ -50,6 +52,8 @@ pub(super) struct Steps {
     groups: BTreeMap<HostName, GroupName>,
     /// The most slots that each group may have had.
     slots: BTreeMap<GroupName, u32>,
+    /// How many slots of failed hosts may not have counted in each group.
+    failed: BTreeMap<GroupName, u32>,
     /// Hosts that hold a slot according to the journal.
     granted: BTreeSet<HostName>,
     by_host: BTreeMap<HostName, Step>,
@@ -65,6 +69,7 @@ impl Steps {
             default_group: plan.settings.default_group.clone(),
             groups: hosts.filter_map(|(name, host)| Some((name.clone(), host.group.clone()?))).collect(),
             slots: plan.settings.groups.clone(),
+            failed: plan.settings.failed.clone(),
             granted: BTreeSet::new(),
             by_host: BTreeMap::new(),
             given_up: 0,
@@ -143,12 +148,18 @@ impl Steps {
         self.groups.get(host).unwrap_or(&self.default_group)
     }
 
-    /// S1: counts hosts under upgrade and FleetLock clients; a name that is both counts once.
+    /// S1: counts hosts under upgrade and FleetLock clients; a name that is both counts once. Of hosts whose worker answered an error as
+    /// many as the settings say need no slot of their own beside those at work.
     pub(super) fn check_slots(&self, group: &GroupName, calls: &Calls) -> Result<(), Violation> {
         let hosts = self.open().filter(|host| self.group_of(host) == group).map(HostName::as_str);
         let holders: BTreeSet<&str> = hosts.chain(calls.holders(group).map(ClientId::as_str)).collect();
         let slots = self.slots.get(group).copied().unwrap_or(0) as usize;
-        if holders.len() > slots {
+        let failed = self
+            .by_host
+            .iter()
+            .filter(|(host, step)| step.open && step.failed && self.group_of(host) == group);
+        let uncounted = failed.count().min(self.failed.get(group).copied().unwrap_or(0) as usize);
+        if holders.len() > slots + uncounted {
             let text = format!("{holders:?} have a slot of group {group}, which has {slots}");
             return Err(Violation::new("S1", text));
         }
@@ -180,10 +191,16 @@ impl Steps {
                 step.done.get_or_insert(sequence);
             }
             // The slot stays: the host may be down, or still at work.
-            (Outcome::Error(_), OnFailure::Hold) => {}
+            (Outcome::Error(_), OnFailure::Hold) => {
+                let is_of_run = Owner::from(&step.run).run().is_some();
+                let is_unhealthy = step.action == Action::Reboot && reply.result.why_unhealthy().is_some();
+                step.failed = is_of_run && !is_unhealthy;
+            }
             (Outcome::Error(_), OnFailure::Release) => step.open = false,
             (Outcome::RebootRequired, _) if step.action == Action::Upgrade => {}
-            (Outcome::RebootRequired, OnFailure::Hold) => {}
+            (Outcome::RebootRequired, OnFailure::Hold) => {
+                step.failed = Owner::from(&step.run).run().is_some()
+            }
             (Outcome::RebootRequired, OnFailure::Release) => step.open = false,
         }
     }
@@ -230,6 +247,7 @@ impl Steps {
                 self.granted.insert(host.clone());
                 if let Some(step) = self.by_host.get_mut(host) {
                     step.taken_over = Some(run.clone());
+                    step.failed = false;
                 }
                 Ok(())
             }

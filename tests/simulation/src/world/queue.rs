@@ -200,14 +200,11 @@ impl World {
                 let is_new = !std::mem::replace(has_windows, true);
                 !is_new || self.until_granted("windows are accepted", Self::config_with_windows)
             }
-            // A run may be at work on that node, or have the slot.
+            // A run may be at work on that node, or have the slot; an API server that failed has left its slot held.
             EntryBlocker::Queue(
                 QueueBlocker::ApiServerUnderWay { .. } | QueueBlocker::ApiServerWaits { .. },
-            ) => {
-                self.help_run();
-                true
-            }
-            EntryBlocker::Slot(_) => {
+            )
+            | EntryBlocker::Slot(_) => {
                 self.help_run();
                 self.release_slots()
             }

@@ -80,12 +80,15 @@ fn is_settled(step: &Step<'_>, after: &State) {
     assert_eq!(distinct.len(), now.len(), "the same effect twice: {now:?}");
 }
 
-/// S1: no more holders than slots, unless the slots became fewer. The embedded slots of hosts are the holders on behalf of
+/// S1: no more holders than slots, beside those of failed hosts that do not count, unless the slots became fewer. The embedded slots of hosts are the holders on behalf of
 /// runs in the semaphores.
 fn slots_are_counted(after: &State, lowered: bool) {
     let mut holders = 0;
     for (group, semaphore) in after.semaphores.iter() {
-        assert!(lowered || semaphore.holders.len() <= semaphore.slots as usize, "{group}: {semaphore:?}");
+        let limit = after.settings.failed.get(group).copied().unwrap_or(0) as usize;
+        let failed = after.slots.values().filter(|slot| slot.group == *group && slot.failed).count();
+        let may_be_held = semaphore.slots as usize + failed.min(limit);
+        assert!(lowered || semaphore.holders.len() <= may_be_held, "{group}: {semaphore:?}");
         for (id, holder) in &semaphore.holders {
             let is_held = holder.client || holder.owner.is_some() || holder.hold.is_some();
             assert!(is_held, "{id} in {group} holds it for nobody");
@@ -351,7 +354,9 @@ impl Turn<'_> {
         let admits = |(name, host): &(&HostName, &RunHost)| {
             let arrived = if host.status == HostStatus::Waiting { host.since } else { self.now };
             let until = run.not_after;
-            self.state.semaphores.admits_host(&host.group, name.as_str(), arrived, self.now, until).is_ok()
+            let uncounted = self.state.uncounted(self.view, &host.group, name);
+            let semaphores = &self.state.semaphores;
+            semaphores.admits_host(&host.group, name.as_str(), uncounted, arrived, self.now, until).is_ok()
         };
         let is_embedded =
             |slot: &Slot, host: &RunHost| slot.provider == LockProvider::Embedded && slot.group == host.group;
@@ -362,12 +367,17 @@ impl Turn<'_> {
         let hosts = || hosts.iter().copied();
         let first =
             hosts().min_by_key(|(name, host)| (host.status != HostStatus::Waiting, self.place(name)))?;
-        let next = if admits(&first) {
+        let next = if let Some(server) = hosts().find(|(name, _)| self.is_server_left(name))
+            && admits(&first)
+            && self.state.settings.has_node(first.0)
+        {
+            Some(server)
+        } else if admits(&first) {
             // A slot that it holds elsewhere is released first.
             let slot = self.state.slots.get(first.0);
             Some(first).filter(|(_, host)| slot.is_none_or(|slot| is_embedded(slot, host)))
         } else {
-            hosts().filter(holds).min_by_key(|(name, _)| self.place(name))
+            hosts().filter(holds).filter(admits).min_by_key(|(name, _)| self.place(name))
         };
         next.map(|(name, _)| name)
     }
@@ -388,12 +398,24 @@ impl Turn<'_> {
             && !self.state.slots.get(name).is_some_and(is_blocked)
     }
 
+    /// Whether it is an API server that ended without success and still holds its slot.
+    fn is_server_left(&self, name: &HostName) -> bool {
+        let node = self.view.nodes.as_ref().and_then(|nodes| nodes.get(name));
+        let is_at_work = self.state.entry_under_way(name).is_some()
+            || self.state.run.as_ref().is_some_and(|run| run.under_way().contains(name));
+        node.is_some_and(|node| node.is_api_server)
+            && self.state.settings.has_node(name)
+            && self.state.slots.get(name).is_some_and(|slot| slot.state == SlotState::Held)
+            && !is_at_work
+    }
+
     /// Whether every API server of the cluster is still drained alone if the node of `name` is drained now.
     fn may_be_drained(&self, name: &HostName) -> bool {
         let Some(nodes) = &self.view.nodes else { return !self.state.settings.has_node(name) };
         let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
-        let mut others =
-            self.state.nodes.keys().filter(|host| *host != name && !self.state.stays_cordoned(host));
+        let under_way = self.state.nodes.keys().filter(|host| !self.state.stays_cordoned(host));
+        let left = self.state.slots.keys().filter(|host| self.is_server_left(host));
+        let mut others = under_way.chain(left).filter(|host| *host != name);
         !self.state.settings.has_node(name) || !others.any(|other| is_server(other) || is_server(name))
     }
 }

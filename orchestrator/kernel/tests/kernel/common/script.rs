@@ -476,14 +476,18 @@ fn expected(words: &Words<'_>) -> Expected {
 
 /// `settings external release waiting default:1 edge:2`
 fn settings(words: &Words<'_>) -> Settings {
+    // `default:1` or, with a slot of a failed host that does not count, `default:1+1`.
     let groups = words.plain.iter().filter_map(|word| word.split_once(':'));
+    let groups = groups.map(|(name, slots)| (group(name), slots.split_once('+').unwrap_or((slots, "0"))));
+    let number = |text: &str| text.parse::<u32>().unwrap();
     Settings {
         site: words.named("site").unwrap_or_default().to_owned(),
         timezone: words.named("zone").map_or(Tz::UTC, |zone| zone.parse().unwrap()),
         provider: if words.has("external") { LockProvider::External } else { LockProvider::Embedded },
         default_group: group("default"),
         on_failure: if words.has("release") { OnFailure::Release } else { OnFailure::Hold },
-        groups: groups.map(|(name, slots)| (group(name), slots.parse().unwrap())).collect(),
+        groups: groups.clone().map(|(name, (slots, _))| (name, number(slots))).collect(),
+        failed: groups.map(|(name, (_, failed))| (name, number(failed))).filter(|(_, it)| *it > 0).collect(),
         reclaim: if words.has("reclaim") { Reclaim::Inventory } else { Reclaim::Never },
         auto_approve: !words.has("waiting"),
         reboot: RebootSettings {

@@ -52,6 +52,7 @@ fn parts() {
         owner: run("r1").into(),
         command: None,
         begun: false,
+        failed: false,
         unsent_at_fence: None,
     };
     let refused = || slot(Some(LockRefusal::Unreachable { why: NoAnswer::TimedOut }));

@@ -14,7 +14,7 @@ use os_upgrade_kernel::{
     Fact, HostEvent, LockOperation, LockProvider, Operation, Reason, Reclaim, Request, Settings,
     SlotOperation,
 };
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use crate::checker::violation::Violation;
 
@@ -45,6 +45,8 @@ struct Group {
     /// Removed from the settings, and kept only for its holders.
     removed: bool,
     slots: u32,
+    /// How many slots of failed hosts do not count against hosts of runs.
+    failed: u32,
     holders: BTreeMap<String, Holder>,
     waiters: BTreeMap<String, Waiter>,
 }
@@ -54,6 +56,8 @@ struct Group {
 struct Holder {
     client: bool,
     run: bool,
+    /// Whether its host's worker answered an error in the run that it is held for.
+    failed: bool,
     /// With the operator's name and reason.
     hold: Option<(String, String)>,
 }
@@ -193,9 +197,14 @@ impl Specification {
     }
 
     /// Applies a fact, if the semaphore can make that step.
-    pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
+    pub(super) fn fact(
+        &mut self,
+        at: DateTime<Utc>,
+        fact: &Fact,
+        silent: &BTreeSet<HostName>,
+    ) -> Result<(), Violation> {
         let just_released = self.just_released.take();
-        self.step(at, fact, just_released)?;
+        self.step(at, fact, just_released, silent)?;
         self.groups.retain(|_, group| !group.removed || !group.holders.is_empty());
         Ok(())
     }
@@ -206,6 +215,7 @@ impl Specification {
         at: DateTime<Utc>,
         fact: &Fact,
         just_released: Option<HostName>,
+        silent: &BTreeSet<HostName>,
     ) -> Result<(), Violation> {
         match fact {
             Fact::Config(ConfigFact::SettingsAdopted { settings }) => self.configure(settings),
@@ -256,14 +266,15 @@ impl Specification {
                 self.forget_run();
             }
             Fact::Run(RunFact::Ended { .. }) => self.forget_run(),
-            Fact::Run(RunFact::Host { host, event, .. }) => self.host(at, host, event)?,
+            Fact::Run(RunFact::Host { host, event, .. }) => self.host(at, host, event, silent)?,
             Fact::Queue(QueueFact::RebootsQueued { hosts, .. }) => {
                 self.queued.extend(hosts.iter().map(|_| at));
             }
             Fact::Queue(QueueFact::Reboot { index, host, event }) => self.entry(at, *index, host, event)?,
             Fact::Slot(SlotFact::Released { host, why }) => {
                 if let Some(group) = self.slots.remove(host) {
-                    self.group(&group)?.give_back(host.as_str(), |holder| holder.run = false);
+                    self.group(&group)?
+                        .give_back(host.as_str(), |holder| (holder.run, holder.failed) = (false, false));
                 }
                 self.just_released = (*why == ReleaseCause::Operator).then(|| host.clone());
             }
@@ -278,7 +289,13 @@ impl Specification {
         self.under_way.clear();
     }
 
-    fn host(&mut self, at: DateTime<Utc>, host: &HostName, event: &HostEvent) -> Result<(), Violation> {
+    fn host(
+        &mut self,
+        at: DateTime<Utc>,
+        host: &HostName,
+        event: &HostEvent,
+        silent: &BTreeSet<HostName>,
+    ) -> Result<(), Violation> {
         match event {
             HostEvent::Waiting { reason } => {
                 let arrived = *self.arrivals.entry(host.clone()).or_insert(at);
@@ -293,17 +310,26 @@ impl Specification {
                 self.under_way.insert(host.clone());
                 let arrived = self.arrivals.remove(host).unwrap_or(at);
                 if *provider == LockProvider::Embedded {
-                    self.hold(at, host, group, arrived, self.not_after)?;
+                    self.hold(at, host, group, arrived, self.not_after, silent)?;
                 }
             }
             HostEvent::TurnLost
             | HostEvent::BackedOff { .. }
             | HostEvent::Upgraded
-            | HostEvent::Failed { .. }
             | HostEvent::TimedOut { .. }
             | HostEvent::Cancelled { .. } => {
                 self.arrivals.remove(host);
                 self.under_way.remove(host);
+            }
+            HostEvent::Failed { reason } => {
+                self.arrivals.remove(host);
+                self.under_way.remove(host);
+                if let Reason::WorkerError { action: Action::Upgrade | Action::Reboot, .. } = reason
+                    && let Some(group) = self.slots.get(host).cloned()
+                    && let Some(holder) = self.group(&group)?.holders.get_mut(host.as_str())
+                {
+                    holder.failed = true;
+                }
             }
             HostEvent::CommandSent { .. }
             | HostEvent::Prepared
@@ -322,13 +348,22 @@ impl Specification {
         group: &GroupName,
         arrived: DateTime<Utc>,
         not_after: DateTime<Utc>,
+        silent: &BTreeSet<HostName>,
     ) -> Result<(), Violation> {
         let held = self.group(group)?.holders.contains_key(host.as_str());
-        self.acquire(group, host.as_str())?.run = true;
+        let is_of_run = not_after < DateTime::<Utc>::MAX_UTC;
+        let uncounted = if is_of_run { self.group(group)?.uncounted(host, silent) } else { 0 };
+        let of = self.group(group)?;
+        if !held && of.holders.len() >= of.slots as usize + uncounted {
+            let text = format!("{host} is granted a slot of group {group}, which has none free: {of:?}");
+            return Err(impossible(text));
+        }
+        let holder = of.holders.entry(host.to_string()).or_default();
+        (holder.run, holder.failed) = (true, false);
         self.slots.insert(host.clone(), group.clone());
         self.group(group)?.waiters.remove(host.as_str());
         if !held {
-            self.group(group)?.check_fair(host, arrived, at, not_after)?;
+            self.group(group)?.check_fair(host, arrived, at, not_after, uncounted)?;
         }
         Ok(())
     }
@@ -346,7 +381,14 @@ impl Specification {
                 self.rebooting.insert(host.clone(), Rebooting { index, is_told: false });
                 if *provider == LockProvider::Embedded {
                     let added = usize::try_from(index).ok().and_then(|index| self.queued.get(index)).copied();
-                    self.hold(at, host, group, added.unwrap_or(at), DateTime::<Utc>::MAX_UTC)?;
+                    self.hold(
+                        at,
+                        host,
+                        group,
+                        added.unwrap_or(at),
+                        DateTime::<Utc>::MAX_UTC,
+                        &BTreeSet::new(),
+                    )?;
                 }
             }
             EntryEvent::Removed
@@ -380,6 +422,7 @@ impl Specification {
         for (name, slots) in &settings.groups {
             let group = self.groups.entry(name.clone()).or_default();
             group.slots = *slots;
+            group.failed = settings.failed.get(name).copied().unwrap_or(0);
             group.removed = false;
         }
         // Holders keep their slots, whatever happens to their group.
@@ -409,6 +452,16 @@ impl Specification {
 impl Group {
     fn free(&self) -> usize {
         (self.slots as usize).saturating_sub(self.holders.len())
+    }
+
+    /// How many slots of other hosts do not count against `host` of a run, at most: those of hosts whose worker answered an error, and
+    /// that are not known to be silent.
+    fn uncounted(&self, host: &HostName, silent: &BTreeSet<HostName>) -> usize {
+        let is_failed = |(id, holder): &(&String, &Holder)| {
+            let is_alone = holder.failed && !holder.client && holder.hold.is_none();
+            is_alone && *id != host.as_str() && !silent.iter().any(|silent| silent.as_str() == *id)
+        };
+        self.holders.iter().filter(is_failed).count().min(self.failed as usize)
     }
 
     /// Whether `id` holds a slot or finds one free. Waiters keep no client from a free slot.
@@ -491,14 +544,15 @@ impl Group {
         arrived: DateTime<Utc>,
         at: DateTime<Utc>,
         not_after: DateTime<Utc>,
+        uncounted: usize,
     ) -> Result<(), Violation> {
         let before = |(id, waiter): &(&String, &Waiter)| {
             let is_first = waiter.turn <= arrived.min(at) && id.as_str() != host.as_str();
             is_first && waiter.is_remembered(at) && waiter.precedes(at, not_after)
         };
         let waiters: Vec<_> = self.waiters.iter().filter(before).collect();
-        if waiters.len() > self.free() {
-            let free = self.free();
+        let free = (self.slots as usize + uncounted).saturating_sub(self.holders.len());
+        if waiters.len() > free {
             let text = format!("{host}, waiting since {arrived}, leaves {free} free for {waiters:?}");
             return Err(Violation::new("fair", text));
         }

@@ -45,4 +45,4 @@
 > state
   r1 failed
   h1 failed: upgrade failed: error disk full
-  slot h1: begun=true command=(action=upgrade sequence=4) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h1: begun=true command=(action=upgrade sequence=4) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

@@ -157,4 +157,4 @@
   h1 cancelled: the run was cancelled by admin
   h2 failed: upgrade failed: oops
   h3 cancelled: the run was cancelled by admin
-  slot h2: begun=true command=(action=upgrade sequence=26) group=default provider=embedded run=r4 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h2: begun=true command=(action=upgrade sequence=26) failed=true group=default provider=embedded run=r4 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

@@ -62,4 +62,4 @@
   h1 skipped: withdrawn by admin: broken
   h2 cancelled: the run timed out before its turn: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
   h3 cancelled: the run timed out before its turn: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
-  slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h1: begun=true command=(action=upgrade sequence=8) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

@@ -76,7 +76,7 @@
   h2 upgraded
   h3 upgraded
   h4 skipped: unreachable: no heartbeat when the run started
-  slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h1: begun=true command=(action=upgrade sequence=8) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # An unreachable host fails the run when the configuration says so.
 > put-config debian rollout/unreachable=fail
   + config-replaced actor=admin config=(rollout=(unreachable=fail) worker-applications=[(name=debian)]) difference=[(after=(unreachable=fail) path=rollout)]
@@ -97,7 +97,7 @@
   h3 cancelled: the run was ended by the failure of h4
   h4 skipped: unreachable: no heartbeat when the run started
   h6 cancelled: the run was ended by the failure of h4
-  slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h1: begun=true command=(action=upgrade sequence=8) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # No host is left.
 > host h1 unreachable
 > host h2 unreachable
@@ -117,4 +117,4 @@
   h3 skipped: unreachable: no heartbeat when the run started
   h4 skipped: unreachable: no heartbeat when the run started
   h6 skipped: unreachable: no heartbeat when the run started
-  slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h1: begun=true command=(action=upgrade sequence=8) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

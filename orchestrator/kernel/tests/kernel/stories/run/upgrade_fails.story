@@ -48,7 +48,7 @@
   h1 upgraded
   h2 failed: upgrade failed: dpkg was interrupted
   h3 cancelled: the run was ended by the failure of h2
-  slot h2: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h2: begun=true command=(action=upgrade sequence=10) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h2
   it has held a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 # The same error again, or a reboot after it, changes nothing; another host waits for the slot, with the reason.

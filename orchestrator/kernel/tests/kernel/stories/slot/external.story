@@ -104,7 +104,7 @@
   h1 upgraded
   h2 failed: upgrade failed: kernel panic
   h3 cancelled: the run was ended by the failure of h2
-  slot h2: begun=true command=(action=upgrade sequence=12) group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h2: begun=true command=(action=upgrade sequence=12) failed=true group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:30Z rollout=() run=r2 trigger=(operator actor=admin)
   = done

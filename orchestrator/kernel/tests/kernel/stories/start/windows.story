@@ -232,7 +232,7 @@
   r9 failed
   h1 failed: upgrade failed: it broke
   h2 upgraded
-  slot h1: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r9 since=2026-12-08T01:00:00Z standing=held unsent-at-fence=null
+  slot h1: begun=true command=(action=upgrade sequence=10) failed=true group=default provider=embedded run=r9 since=2026-12-08T01:00:00Z standing=held unsent-at-fence=null
 > due r10
 > explain h2
   no run is active; the next starts automatically at 2026-12-15T01:00:00Z; the maintenance window that is open until 2026-12-08T05:00:00Z starts none, because it has had a run or a cancel, or the site was restored in it | why=no-run@2026-12-15T01:00:00Z,window-used@2026-12-08T05:00:00Z
