@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_api_types::body::Why;
+use os_upgrade_api_types::body::{Stamp, Why};
 use os_upgrade_api_types::routes::events::SiteEvent;
 use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_kernel::node::NodeStepKind;
@@ -101,14 +101,8 @@ fn sentence(event: &SiteEvent) -> String {
             let switched = if *enabled { "enabled" } else { "disabled" };
             format!("reboot queue {switched} by {actor}{}", because(reason.as_deref()))
         }
-        SiteEvent::SitePaused { actor, reason, until } => {
-            let until = until.map_or_else(String::new, |until| format!(" until {until}"));
-            format!("site paused by {actor}{until}{}", because(reason.as_deref()))
-        }
-        SiteEvent::SiteResumed { actor: None, .. } => "the pause of the site is over".to_owned(),
-        SiteEvent::SiteResumed { actor: Some(actor), reason } => {
-            format!("site resumed by {actor}{}", because(reason.as_deref()))
-        }
+        SiteEvent::SitePaused { actor, reason, until } => paused(actor, reason.as_deref(), *until),
+        SiteEvent::SiteResumed { actor, reason } => resumed(actor.as_deref(), reason.as_deref()),
         SiteEvent::RebootBackoffReset { actor } => format!("backoff of the reboot queue reset by {actor}"),
         SiteEvent::SecretStored { name, actor } => format!("secret {name} stored by {actor}"),
         SiteEvent::SecretRemoved { name, actor } => format!("secret {name} removed by {actor}"),
@@ -120,6 +114,19 @@ fn sentence(event: &SiteEvent) -> String {
         }
         SiteEvent::Reset { .. } => "events are missing here: they are no longer kept".to_owned(),
     }
+}
+
+fn paused(actor: &str, reason: Option<&str>, until: Option<Stamp>) -> String {
+    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+    format!("site paused by {actor}{until}{}", because(reason))
+}
+
+/// Nobody resumes a site whose pause has come to its end.
+fn resumed(actor: Option<&str>, reason: Option<&str>) -> String {
+    actor.map_or_else(
+        || "the pause of the site is over".to_owned(),
+        |actor| format!("site resumed by {actor}{}", because(reason)),
+    )
 }
 
 /// What a host of a run does; `None` if its status says so.

@@ -18,8 +18,8 @@ async fn paused_site_starts_no_run() {
     for wrong in [json!({}), json!({"reason": " "}), json!({"reason": "a", "until": "Friday"})] {
         assert_eq!(api.call(PAUSE, &wrong.to_string()).await.0, 400, "{wrong}");
     }
-    let passed = api.call(PAUSE, r#"{"reason":"a fair","until":"2026-11-21T00:00:00Z"}"#).await;
-    assert_eq!((passed.0, &passed.1["errors"][0]["error-info"]["kind"]), (409, &json!("until-passed")));
+    let too_late = api.call(PAUSE, r#"{"reason":"a fair","until":"2026-11-21T00:00:00Z"}"#).await;
+    assert_eq!((too_late.0, &too_late.1["errors"][0]["error-info"]["kind"]), (409, &json!("until-passed")));
     assert_eq!(api.call(&format!("{PAUSE}?validate=true"), r#"{"reason":"a fair"}"#).await.0, 204);
 
     let state = async || api.read::<State<'static>>("GET /v1/state/os-upgrade").await;

@@ -199,7 +199,7 @@ impl Steps {
             (Outcome::Error(_), OnFailure::Release) => step.open = false,
             (Outcome::RebootRequired, _) if step.action == Action::Upgrade => {}
             (Outcome::RebootRequired, OnFailure::Hold) => {
-                step.failed = Owner::from(&step.run).run().is_some()
+                step.failed = Owner::from(&step.run).run().is_some();
             }
             (Outcome::RebootRequired, OnFailure::Release) => step.open = false,
         }

@@ -38,8 +38,8 @@ pub(super) fn check_words(name: &str, written: &Value) {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/format/words.txt");
         let listed = std::fs::read_to_string(path).unwrap();
         let listed: BTreeSet<&str> = listed.lines().chain(words.iter().map(String::as_str)).collect();
-        let listed: String = listed.into_iter().map(|word| format!("{word}\n")).collect();
-        return std::fs::write(path, listed).unwrap();
+        let listed: Vec<&str> = listed.into_iter().collect();
+        return std::fs::write(path, listed.join("\n") + "\n").unwrap();
     }
     let unknown: Vec<_> = words.iter().filter(|word| !known.contains(word.as_str())).collect();
     assert!(
