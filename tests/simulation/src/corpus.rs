@@ -188,10 +188,11 @@ const BEFORE_THE_CLUSTER: usize = 22;
 /// How many of them were found before an operator's command could reboot hosts.
 const BEFORE_THE_COMMAND: usize = 22;
 
-/// How many of them were found before operators steered runs.
-const BEFORE_STEERING: usize = 32;
 /// How many of them were found before the site could lose its power.
 const BEFORE_THE_OUTAGE: usize = 30;
+
+/// How many of them were found before operators steered runs.
+const BEFORE_STEERING: usize = 32;
 
 /// Whether `seed` was found before an operator's command could reboot hosts. Its world has none, so that it stays what it was.
 pub(crate) fn is_older_than_the_command(seed: u64) -> bool {

@@ -228,11 +228,11 @@ impl EntryEvent {
         }
     }
 
-    /// Why an operator caused it, as that operator says.
-    pub fn operators_reason(&self) -> Option<&str> {
+    /// The operator who caused it, if one did, and why, as that operator says.
+    fn operator(&self) -> Option<(&str, Option<&str>)> {
         match self {
-            Self::Cancelled { reason, .. } => reason.as_deref(),
-            Self::GivenUp { reason, .. } => Some(reason),
+            Self::Cancelled { actor, reason } => Some((actor, reason.as_deref())),
+            Self::GivenUp { actor, reason } => Some((actor, Some(reason))),
             Self::Waiting { .. }
             | Self::Started { .. }
             | Self::BackedOff { .. }
@@ -252,23 +252,12 @@ impl EntryEvent {
 
     /// The operator, if one caused it.
     pub fn actor(&self) -> Option<&str> {
-        match self {
-            Self::Cancelled { actor, .. } | Self::GivenUp { actor, .. } => Some(actor),
-            Self::Waiting { .. }
-            | Self::Started { .. }
-            | Self::BackedOff { .. }
-            | Self::RebootBegan { .. }
-            | Self::AttemptDue { .. }
-            | Self::AttemptBegan
-            | Self::AttemptSucceeded
-            | Self::AttemptUnknown { .. }
-            | Self::CommandSent { .. }
-            | Self::Failed { .. }
-            | Self::NotRebooted
-            | Self::Removed
-            | Self::Booted { .. }
-            | Self::Rebooted => None,
-        }
+        self.operator().map(|(actor, _)| actor)
+    }
+
+    /// Why an operator caused it, as that operator says.
+    pub fn operators_reason(&self) -> Option<&str> {
+        self.operator().and_then(|(_, reason)| reason)
     }
 }
 
@@ -388,11 +377,7 @@ impl Entry {
             (A::Due | A::Succeeded | A::Unknown | A::Failed, EntryEvent::Booted { .. }) => A::Booted,
             _ => return Err(illegal()),
         };
-        let reason = if let EntryEvent::Failed { reason } | EntryEvent::AttemptUnknown { reason } = event {
-            Some(reason.clone())
-        } else {
-            None
-        };
+        let reason = event.reason().cloned();
         Ok(Self { attempt: Some(attempt.to(stage, at)), reason, ..self.clone() })
     }
 

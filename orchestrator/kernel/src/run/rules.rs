@@ -15,6 +15,11 @@ impl State {
         in_run.is_some_and(|in_run| !in_run.status.is_final())
     }
 
+    /// Why nothing begins on the site, if it is paused.
+    pub(crate) fn paused(&self) -> Option<Reason> {
+        self.pause.as_ref().map(|pause| Reason::Paused(pause.cause.clone()))
+    }
+
     /// Whether a further host of `run`, the active one, may begin.
     pub(crate) fn may_begin(&self, run: &Run) -> bool {
         self.pause.is_none() && run.has_room()

@@ -141,8 +141,8 @@ impl State {
         now: DateTime<Utc>,
     ) -> Option<Reason> {
         let in_run = run.host(host)?;
-        if let Some(pause) = &self.pause {
-            return Some(Reason::Paused(pause.cause.clone()));
+        if let Some(paused) = self.paused() {
+            return Some(paused);
         }
         if let Some(doubt) = &view.clock.doubt {
             return Some(doubt.clone().into());

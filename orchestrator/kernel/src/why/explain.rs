@@ -266,9 +266,10 @@ pub(crate) struct LastWaits<'a> {
 impl<'a> LastWaits<'a> {
     pub(crate) fn of(state: &'a State, view: &'a View, run: &'a Run, now: DateTime<Utc>) -> Self {
         let first = |hosts: &OrdSet<HostName>| Some((hosts.get_min()?.clone(), hosts.len() - 1));
-        let paused = state.pause.as_ref().map(|pause| Reason::Paused(pause.cause.clone()));
         let all = match run.phase {
-            Phase::Upgrading if let Some(reason) = paused => Some(LastWait::Recorded(Box::new(reason))),
+            Phase::Upgrading if let Some(reason) = state.paused() => {
+                Some(LastWait::Recorded(Box::new(reason)))
+            }
             Phase::Preparing => {
                 first(run.unprepared()).map(|(host, others)| LastWait::HostsUnprepared { host, others })
             }

@@ -32,7 +32,7 @@ impl Pauses {
         self.changes.last().and_then(|(_, seen)| seen.as_ref())
     }
 
-    /// A fact was added to the journal at `now`, the right time being `time`.
+    /// A fact of the time `at` was added to the journal.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         let begun = match fact {
@@ -68,23 +68,24 @@ impl Pauses {
 
     /// Whether what `operation` asks for was so at some time since `called`.
     pub(super) fn took_effect(&self, operation: &PauseOperation, called: Micros) -> bool {
-        let is_it = |seen: Option<&Seen>| match operation {
+        self.was(called, |seen| match operation {
             PauseOperation::Pause { reason, until } => {
                 seen.is_some_and(|seen| seen.reason.as_ref() == Some(reason) && seen.until == *until)
             }
             PauseOperation::Resume { .. } => seen.is_none(),
-        };
-        self.changes.iter().enumerate().any(|(number, (_, seen))| {
-            let until = self.changes.get(number + 1).map_or(Micros::MAX, |(from, _)| *from);
-            is_it(seen.as_ref()) && until >= called
         })
     }
 
     /// Whether the site was paused at some time since `called`.
     pub(super) fn was_paused(&self, called: Micros) -> bool {
+        self.was(called, |seen| seen.is_some())
+    }
+
+    /// Whether `is_it` held at some time since `called`.
+    fn was(&self, called: Micros, is_it: impl Fn(Option<&Seen>) -> bool) -> bool {
         self.changes.iter().enumerate().any(|(number, (_, seen))| {
             let until = self.changes.get(number + 1).map_or(Micros::MAX, |(from, _)| *from);
-            seen.is_some() && until >= called
+            is_it(seen.as_ref()) && until >= called
         })
     }
 }
