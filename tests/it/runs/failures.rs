@@ -68,6 +68,34 @@ async fn failed_host_keeps_slot_and_priority() {
     assert_one_by_one(&site.script_log());
 }
 
+/// A host that fails each night costs itself its upgrade, and nobody else.
+#[tokio::test]
+async fn failed_host_keeps_nobody_from_the_next_run() {
+    let site = Site::start_with("[fleet-lock.groups]\ndefault = {slots = 1, failed = 1}").await;
+    let rest = site.rest();
+    let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
+    hosts[0].fail("upgrade", "dpkg was interrupted");
+    site.run(&mut hosts).await;
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("failed"));
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
+    let statuses = [("h01", "failed"), ("h02", "upgraded"), ("h03", "upgraded")];
+    assert_eq!((run.result(), run.statuses()), (Some("failed"), BTreeMap::from(statuses)));
+    assert_eq!(site.commands_to("upgrade").await, ["h01", "h02", "h03", "h01"]);
+    // Its slot is held all the same, and FleetLock clients are refused.
+    let slots = rest.get("/v1/state/fleet-lock").await.1;
+    let group = &slots["groups"][0];
+    assert_eq!((&group["failed"], &group["held"], &group["excess"]), (&json!(1), &json!(1), &json!(0)));
+    assert_eq!(rest.try_fleet_lock("/v1/pre-reboot", "default", "n1").await, Some(409));
+    // A client that waits goes before hosts that come later.
+    assert_eq!(rest.try_fleet_lock("/v1/steady-state", "default", "n1").await, Some(200));
+    hosts[0].repair();
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
+    assert_one_by_one(&site.script_log());
+}
+
 #[tokio::test]
 async fn lost_worker_state_is_reported() {
     let site = Site::start().await;
