@@ -50,7 +50,8 @@ Exit codes:
   3  the run that was watched timed out
   4  the run that was watched was cancelled
   5  the change was certainly not made: it was refused, or nothing could be reached
-  6  the change may have been made, or may still be made: check the state";
+  6  the change may have been made, or may still be made: check the state
+  7  the run that was watched completed, and not every host in it was upgraded";
 
 /// Every command of this crate.
 #[derive(Debug, Subcommand)]

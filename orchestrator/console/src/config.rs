@@ -82,7 +82,8 @@ impl Describe for ConfigRefusal {
     }
 }
 
-fn number_of(count: usize) -> String {
+/// `1 host`, or `2 hosts`.
+pub(crate) fn number_of(count: usize) -> String {
     if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") }
 }
 

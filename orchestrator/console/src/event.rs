@@ -144,7 +144,9 @@ const fn host_step(step: HostStep) -> Option<&'static str> {
         | HostStep::Upgraded
         | HostStep::Failed
         | HostStep::TimedOut
-        | HostStep::Cancelled => None,
+        | HostStep::Skipped
+        | HostStep::Cancelled
+        | HostStep::NotReached => None,
     }
 }
 

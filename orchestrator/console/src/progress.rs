@@ -44,7 +44,8 @@ pub fn percent_done(status: &Word<HostStatus>, reported: Option<u8>) -> u64 {
         | HostStatus::Failed
         | HostStatus::TimedOut
         | HostStatus::Skipped
-        | HostStatus::Cancelled => 100,
+        | HostStatus::Cancelled
+        | HostStatus::NotReached => 100,
     }
 }
 

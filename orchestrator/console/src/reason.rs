@@ -39,7 +39,10 @@ impl Describe for Reason {
             Self::GivenUp { actor, reason } => write!(f, "given up by {actor}: {reason}"),
             Self::NotSent { action } => write!(f, "{action} could not be sent before not-after"),
             Self::RunFailed { host } => write!(f, "the run was ended by the failure of {host}"),
-            Self::RunCancelled { actor } => write!(f, "the run was cancelled by {actor}"),
+            Self::RunCancelled { actor, reason } => {
+                write!(f, "the run was cancelled by {actor}")?;
+                reason.iter().try_for_each(|reason| write!(f, ": {reason}"))
+            }
             Self::RunTimedOut { waited_for } => {
                 write!(f, "the run timed out {}", before_what(waited_for.as_ref()))
             }

@@ -8,12 +8,15 @@ use os_upgrade_api_types::routes::cluster::ClusterState;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
 use os_upgrade_api_types::routes::runs::{MissedRun, Run};
 use os_upgrade_api_types::routes::slots::Slots;
-use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, Paused, State, WindowUsedBy};
+use os_upgrade_api_types::routes::state::{
+    HostState, LastUpgrade, NotReached, OldestSuccess, Paused, State, WindowUsedBy,
+};
 use os_upgrade_api_types::routes::windows::Windows;
 use os_upgrade_api_types::word::{WhyKind, Word};
 use os_upgrade_kernel::{HostStatus, Warning};
 use serde::Deserialize;
 
+use crate::config::number_of;
 use crate::describe::describe;
 use crate::progress::{self, belongs_to_run, counted, percent_done, progress_text};
 use crate::row::Detail;
@@ -197,7 +200,22 @@ impl Status {
         let mut lines = self.next(zone, now);
         lines.push(("last", self.last(zone)));
         lines.extend(self.missed(zone).map(|missed| ("missed", missed)));
+        lines.extend(self.state.not_reached.as_ref().map(|NotReached { runs, hosts }| {
+            ("left out", format!("not reached in the last {runs} runs: {}", number_of(*hosts)))
+        }));
+        lines.extend(self.oldest_success(now).map(|oldest| ("oldest", oldest)));
         lines
+    }
+
+    /// Which host was upgraded longest ago, unless that was within a day.
+    fn oldest_success(&self, now: DateTime<Utc>) -> Option<String> {
+        let OldestSuccess { hostname, time } = self.state.oldest_success.as_ref()?;
+        let ago = match (now - time.0).num_days() {
+            days if days < 1 => return None,
+            1 => "1 day".to_owned(),
+            days => format!("{days} days"),
+        };
+        Some(format!("oldest success: {ago} ({hostname})"))
     }
 
     /// The last run that was missed, if none has started since.

@@ -88,8 +88,8 @@ pub use remembered::Remembered;
 pub use request::{Answer, Family, Operation, Refusal, Request};
 pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{
-    Enlisted, HostEvent, HostStatus, LateAnswer, LateResult, Phase, Run, RunHost, RunOperation, RunRefusal,
-    RunResult, StopCause, Trigger, hint,
+    Enlisted, HostEvent, HostStatus, LastEnd, LateAnswer, LateResult, NOT_REACHED_RUNS, Phase, Run, RunHost,
+    RunOperation, RunRefusal, RunResult, StopCause, Trigger, hint,
 };
 pub use secrets::{Sealed, Secret, SecretName, SecretNameError, SecretOperation, SecretRefusal, Strongbox};
 pub use slot::{

@@ -87,7 +87,12 @@ pub enum Reason {
         host: HostName,
     },
     /// An operator cancelled the run.
-    RunCancelled { actor: String },
+    RunCancelled {
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// The run's `not-after` passed before this host was upgraded.
     RunTimedOut {
         /// What the host was waiting for then; absent if its turn was about to come.
@@ -288,7 +293,7 @@ impl Reason {
     pub fn actor(&self) -> Option<&str> {
         match self {
             Self::GivenUp { actor, .. }
-            | Self::RunCancelled { actor }
+            | Self::RunCancelled { actor, .. }
             | Self::Restored { actor }
             | Self::HostWithdrawn { actor, .. } => Some(actor),
             Self::AskingForSlot { .. }

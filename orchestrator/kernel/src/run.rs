@@ -17,7 +17,6 @@ pub use self::fact::RunFact;
 pub use self::hint::hint;
 pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, LateAnswer, LateResult, RunHost};
 pub use self::request::{RunOperation, RunRefusal};
-pub(crate) use self::rules::cancel_host;
 pub use self::state::{Ended, HostError, Phase, Run, RunResult, StopCause, StopKind, Trigger, TriggerKind};
 pub(crate) use self::steps::{begin_upgrades, expire, finish, stop, time_out_boots};
-pub use self::turns::{Place, Turns};
+pub use self::turns::{LastEnd, NOT_REACHED_RUNS, Place, Turns};

@@ -161,7 +161,7 @@ async fn grant_after_run_end_is_released() {
     rest.await_reason("h01", "asking-for-slot").await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("timed-out"));
-    assert_eq!(run.statuses(), BTreeMap::from([("h01", "cancelled")]));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "not-reached")]));
     locks.set_mode(Mode::OneSlot);
     eventually("the slot to be released", async || {
         (locks.calls() == ["lock default/h01", "unlock default/h01"]).then_some(())

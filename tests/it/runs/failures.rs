@@ -22,7 +22,7 @@ async fn failed_prepare_prevents_all_upgrades() {
     let id = rest.start_run().await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
-    let statuses = [("h01", "cancelled"), ("h02", "failed"), ("h03", "cancelled")];
+    let statuses = [("h01", "not-reached"), ("h02", "failed"), ("h03", "not-reached")];
     assert_eq!(run.statuses(), BTreeMap::from(statuses));
     let reasons = [
         ("h01", "the run was ended by the failure of h02"),
@@ -52,7 +52,7 @@ async fn failed_host_keeps_slot_and_priority() {
     let id = rest.start_run().await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
-    let statuses = [("h01", "failed"), ("h02", "cancelled"), ("h03", "cancelled")];
+    let statuses = [("h01", "failed"), ("h02", "not-reached"), ("h03", "not-reached")];
     assert_eq!(run.statuses(), BTreeMap::from(statuses));
     assert_eq!(run.reasons()["h01"], "upgrade failed: dpkg was interrupted");
     assert_eq!(run.reasons()["h02"], "the run was ended by the failure of h01");
@@ -153,7 +153,7 @@ async fn failed_reboot_keeps_slot() {
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.reasons()["h01"], "reboot failed: systemd refused");
-    assert_eq!(run.statuses()["h02"], "cancelled");
+    assert_eq!(run.statuses()["h02"], "not-reached");
     assert!(!run.events().contains(&"h01 slot-released".to_owned()));
 }
 
@@ -169,7 +169,7 @@ async fn missing_host_keeps_slot_until_return() {
     let id = rest.start_run().await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
-    assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "not-reached")]));
     let hangs = "no reply to reboot within 1s (boot-timeout): it may have hung while booting";
     assert_eq!(run.reasons()["h01"], hangs);
     let is_released = async || {
@@ -215,7 +215,7 @@ async fn silent_worker_times_out() {
     prompt.answer("prepare", "done").await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("timed-out"));
-    let statuses = [("h01", "timed-out"), ("h02", "timed-out"), ("h03", "cancelled")];
+    let statuses = [("h01", "timed-out"), ("h02", "timed-out"), ("h03", "not-reached")];
     assert_eq!(run.statuses(), BTreeMap::from(statuses));
     let reasons = [
         ("h01", "no reply to prepare before not-after"),
@@ -258,7 +258,7 @@ async fn silent_host_keeps_slot_until_done() {
     let id = rest.newest_run().await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("timed-out"));
-    assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "not-reached")]));
     assert_eq!(run.reasons()["h01"], "no reply to upgrade before not-after");
     assert!(!run.events().contains(&"h01 slot-released".to_owned()));
 
@@ -366,7 +366,7 @@ async fn unreachable_host_is_skipped_with_reason() {
     let id = rest.start_run().await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
-    assert_eq!(run.statuses()["h02"], "cancelled");
+    assert_eq!(run.statuses()["h02"], "not-reached");
     assert_eq!(site.commands_to("upgrade").await, ["h02"]);
 }
 

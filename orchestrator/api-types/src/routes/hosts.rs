@@ -247,6 +247,16 @@ pub struct LastResult<'a> {
     /// What its worker answered after its part in the run had ended; absent if it answered nothing.
     #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
     pub late_answer: Option<LateAnswer>,
+    /// In how many runs it was not reached, one after the other, up to this one; absent if it was. Runs that an operator took it out of
+    /// do not count.
+    #[serde(default, rename = "not-reached", skip_serializing_if = "is_none_of_them")]
+    #[schema(required = false)]
+    pub not_reached: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+const fn is_none_of_them(count: &u32) -> bool {
+    *count == 0
 }
 
 /// An entry of the reboot queue.
@@ -348,7 +358,7 @@ pub struct Host<'a> {
     /// When a run last upgraded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_upgraded_at: Option<Stamp>,
-    /// How it ended in the last run that is over; absent if it was not in that run.
+    /// How it ended in the last run in which it took part and that is over; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_result: Option<LastResult<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -53,6 +53,8 @@ fn example() -> Value {
             {"host": "h01", "application": "os-upgrade-debian"},
             {"host": "h02", "application": "os-upgrade-debian"},
         ],
+        "not-reached": {"runs": 3, "hosts": 53},
+        "oldest-success": {"hostname": "h17", "time": "2023-02-10T01:12:02Z"},
         "last-upgrade-info": {
             "id": "0186ecc9-8080-7000-8000-000000000001",
             "start-time": "2023-03-17T01:00:00Z",
@@ -162,6 +164,12 @@ pub struct State<'a> {
     /// The number of announced hosts that wait for approval; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_hosts: Option<usize>,
+    /// The hosts that take part and have not been reached in any of the last runs; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_reached: Option<NotReached>,
+    /// The host that takes part and was upgraded longest ago; absent if none has been upgraded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_success: Option<OldestSuccess<'a>>,
     /// What an operator should know of the configuration in force; absent if there is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -208,6 +216,23 @@ pub struct QueueInBrief {
     /// Why no entry can start; absent if one can, or none is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+}
+
+/// Hosts whose turn has not come for so long that somebody should look.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct NotReached {
+    /// In how many runs, one after the other, each of them was not reached.
+    pub runs: u32,
+    /// How many hosts.
+    pub hosts: usize,
+}
+
+/// The host that was upgraded longest ago.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct OldestSuccess<'a> {
+    pub hostname: Cow<'a, str>,
+    /// When a run last upgraded it.
+    pub time: Stamp,
 }
 
 /// What a window that starts no further run has had.

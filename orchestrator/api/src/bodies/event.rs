@@ -292,7 +292,9 @@ fn step(run: &RunId, host: &HostName, event: &HostEvent) -> SiteEvent {
         HostEvent::Upgraded => (HostStatus::Upgraded, None),
         HostEvent::Failed { reason } => (HostStatus::Failed, Some(reason.clone().into())),
         HostEvent::TimedOut { reason } => (HostStatus::TimedOut, Some(reason.clone().into())),
+        HostEvent::Skipped { reason } => (HostStatus::Skipped, Some(reason.clone().into())),
         HostEvent::Cancelled { reason } => (HostStatus::Cancelled, Some(reason.clone().into())),
+        HostEvent::NotReached { reason } => (HostStatus::NotReached, Some(reason.clone().into())),
     };
     let (action, attempt) = sent.unzip();
     SiteEvent::Host {

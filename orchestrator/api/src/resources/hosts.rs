@@ -19,7 +19,9 @@ use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_api_types::word::{Enrolment, Word};
 use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
-use os_upgrade_kernel::{Approval, Enrolled, Explainer, Forecast, State, Withdrawal};
+use os_upgrade_kernel::{
+    Approval, Enrolled, Explainer, Forecast, LastEnd, NOT_REACHED_RUNS, State, Withdrawal,
+};
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
@@ -206,7 +208,7 @@ impl Serialize for Entry<'_> {
             decided_by: decided.map(|(actor, _)| actor.into()),
             decided_at: decided.map(|(_, since)| Stamp(since)),
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
-            last_upgraded_at: published.state.last_upgrades.of(name).map(Stamp),
+            last_upgraded_at: published.state.last_upgrades.of(name).copied().map(Stamp),
             last_result: last_result(&published.state, name),
             versions: reported.map(|HostVersions { versions, .. }| Cow::Borrowed(versions)),
             versions_time: reported.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
@@ -243,12 +245,33 @@ fn slot<'a>(state: &'a State, host: &HostName) -> Option<HostSlot<'a>> {
 }
 
 /// How a host ended in the last run that is over.
-fn last_result<'a>(state: &'a State, host: &HostName) -> Option<LastResult<'a>> {
-    let run = state.last_run.as_ref()?;
-    let host = run.host(host)?;
-    let why = host.reason.clone().map(bodies::why);
-    let late_answer = bodies::late_answer(host);
-    Some(LastResult { run: run.id.as_str().into(), status: host.status.into(), why, late_answer })
+fn last_result<'a>(state: &'a State, name: &HostName) -> Option<LastResult<'a>> {
+    let LastEnd { run, at: _, status, reason, not_reached } = state.turns.last_end(name)?;
+    let last_run = state.last_run.as_ref().filter(|last| last.id == *run);
+    Some(LastResult {
+        run: run.as_str().into(),
+        status: (*status).into(),
+        why: reason.clone().map(bodies::why),
+        late_answer: last_run.and_then(|run| bodies::late_answer(run.host(name)?)),
+        not_reached: *not_reached,
+    })
+}
+
+/// The announced hosts that take part in runs.
+fn taking_part(published: &PublishedState) -> impl Iterator<Item = &HostName> {
+    published.view.hosts.keys().filter(|host| published.state.enrolled(host).takes_part())
+}
+
+/// How many hosts that take part have not been reached in any of the last [`NOT_REACHED_RUNS`] runs.
+pub(super) fn not_reached(published: &PublishedState) -> usize {
+    let last_end = |host| published.state.turns.last_end(host);
+    taking_part(published).filter_map(last_end).filter(|end| end.not_reached >= NOT_REACHED_RUNS).count()
+}
+
+/// The host that takes part and was upgraded longest ago, and when that was; hosts that never were do not count.
+pub(super) fn oldest_success(published: &PublishedState) -> Option<(DateTime<Utc>, &HostName)> {
+    let upgraded = |host| Some((*published.state.last_upgrades.of(host)?, host));
+    taking_part(published).filter_map(upgraded).min()
 }
 
 /// Who decided whether a host takes part, and when.

@@ -12,15 +12,16 @@ use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Counts, HostOfRun, Stamp, TwoSided, Why};
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
-    CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, Paused, READ, ReadParameters, ScheduledWorker,
-    State,
+    CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, NotReached, OldestSuccess, Paused, READ,
+    ReadParameters, ScheduledWorker, State,
 };
 use os_upgrade_api_types::word::Word;
 use os_upgrade_calendar::Duration;
 use os_upgrade_console::sentence;
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Explainer, Forecast, HostStatus, Pause, Run, RunHost, SeenHost, denied, lasting_warnings,
+    Explainer, Forecast, HostStatus, NOT_REACHED_RUNS, Pause, Run, RunHost, SeenHost, denied,
+    lasting_warnings,
 };
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
@@ -148,6 +149,8 @@ fn state<'a>(
         window_used_by: forecast.and_then(|forecast| Some(TwoSided::Sent(&forecast.used.as_ref()?.by))),
         denied_until: denied.map(|denied| Stamp(denied.end)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
+        not_reached: keep.has("not-reached").then(|| not_reached(published)).flatten(),
+        oldest_success: keep.has("oldest-success").then(|| oldest_success(published)).flatten(),
         config_warnings: warnings
             .map(|found| found.into_iter().map(bodies::warning).collect())
             .unwrap_or_default(),
@@ -157,6 +160,16 @@ fn state<'a>(
         last_upgrade_info: last.and_then(|run| last_upgrade(&explainer, run)),
         hosts: explaining.map(|forecast| explanations(published, &explainer, forecast)),
     }
+}
+
+fn not_reached(published: &PublishedState) -> Option<NotReached> {
+    let hosts = hosts::not_reached(published);
+    (hosts > 0).then_some(NotReached { runs: NOT_REACHED_RUNS, hosts })
+}
+
+fn oldest_success(published: &PublishedState) -> Option<OldestSuccess<'_>> {
+    let (at, host) = hosts::oldest_success(published)?;
+    Some(OldestSuccess { hostname: host.as_str().into(), time: Stamp(at) })
 }
 
 fn paused(Pause { cause, since, until }: &Pause) -> Paused<'_> {

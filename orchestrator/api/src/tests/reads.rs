@@ -175,7 +175,7 @@ async fn state_of_a_site() {
             "start-time": "2026-11-21T05:00:03Z",
             "end-time": "2026-11-21T05:00:07Z",
             "result": "failed",
-            "counts": {"cancelled": 1, "failed": 1},
+            "counts": {"failed": 1, "not-reached": 1},
             "hosts": [
                 {
                     "hostname": "h01",
@@ -185,7 +185,7 @@ async fn state_of_a_site() {
                 },
                 {
                     "hostname": "h02",
-                    "status": "cancelled",
+                    "status": "not-reached",
                     "since": "2026-11-21T05:00:07Z",
                     "why": {"kind": "run-failed", "host": "h01", "text": "the run was ended by the failure of h01"},
                 },
@@ -238,8 +238,9 @@ async fn hosts_with_versions_and_blockers() {
         "enrolment": "auto",
         "last-result": {
             "run": "r1",
-            "status": "cancelled",
+            "status": "not-reached",
             "why": {"kind": "run-failed", "host": "h01", "text": "the run was ended by the failure of h01"},
+            "not-reached": 1,
         },
         "status": "prepared",
         "since": "2026-11-21T05:00:10Z",
@@ -280,7 +281,7 @@ fn list_item(id: &str) -> Value {
             "phase": "upgrading",
             "stopping": {"kind": "failed", "host": "h01"},
             "rollout": rollout,
-            "counts": {"cancelled": 1, "failed": 1},
+            "counts": {"failed": 1, "not-reached": 1},
         }),
         _ => json!({
             "id": "r2",
@@ -368,7 +369,7 @@ async fn one_run_with_its_hosts_and_events() {
             "hostname": "h02",
             "application": "os-upgrade-debian",
             "group": "default",
-            "status": "cancelled",
+            "status": "not-reached",
             "since": "2026-11-21T05:00:07Z",
             "why": {"kind": "run-failed", "host": "h01", "text": "the run was ended by the failure of h01"},
             "end-time": "2026-11-21T05:00:07Z",

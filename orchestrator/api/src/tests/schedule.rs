@@ -190,8 +190,15 @@ async fn fields_and_content_select_state() {
     let of = async |query: &str| api.call(&format!("{STATE}?{query}"), "").await;
     assert_eq!(of("content=config").await, (200, sample()));
     let (_, rest) = of("content=nonconfig").await;
-    let others =
-        ["hosts", "last-upgrade-info", "next-upgrade-at", "next-upgrade-in", "scheduled-workers", "status"];
+    let others = [
+        "hosts",
+        "last-upgrade-info",
+        "next-upgrade-at",
+        "next-upgrade-in",
+        "oldest-success",
+        "scheduled-workers",
+        "status",
+    ];
     assert_eq!(keys(&rest), others);
     for (query, expected) in [
         ("fields=status", json!({"status": "idle"})),

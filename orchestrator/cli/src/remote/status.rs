@@ -24,7 +24,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 30] = [
+const FIELDS: [&str; 32] = [
     "status",
     "paused",
     "next-upgrade-at",
@@ -33,6 +33,8 @@ const FIELDS: [&str; 30] = [
     "window-used-by",
     "config-warnings",
     "pending-hosts",
+    "not-reached",
+    "oldest-success",
     "maintenance-windows",
     "current-upgrade-info/id",
     "current-upgrade-info/not-after",

@@ -87,10 +87,15 @@ fn why(host: &Host<'_>) -> String {
     in_one_sentence(host.status.as_ref(), host.why.as_ref(), &host.also)
 }
 
-fn last_run(LastResult { run, status, why, late_answer }: &LastResult<'_>) -> String {
+fn last_run(LastResult { run, status, why, late_answer, not_reached }: &LastResult<'_>) -> String {
     let why = why.as_ref().map(|why| format!(": {}", why.text)).unwrap_or_default();
     let late = late_answer.as_ref().map(|late| format!("; {}", describe(late))).unwrap_or_default();
-    format!("{status} in run {run}{why}{late}")
+    let runs = if *not_reached > 1 {
+        format!("; not reached in {not_reached} runs, one after the other")
+    } else {
+        String::new()
+    };
+    format!("{status} in run {run}{why}{late}{runs}")
 }
 
 /// Each version with what it is of.

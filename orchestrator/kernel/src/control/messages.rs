@@ -251,7 +251,8 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
             | HostStatus::Failed
             | HostStatus::TimedOut
             | HostStatus::Skipped
-            | HostStatus::Cancelled,
+            | HostStatus::Cancelled
+            | HostStatus::NotReached,
             Outcome::Done | Outcome::RebootRequired | Outcome::Error(_),
         ) => seen.ignored(IgnoreCause::NothingOutstanding),
     }

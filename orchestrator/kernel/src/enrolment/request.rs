@@ -8,10 +8,10 @@ use super::state::{APPROVED_AT_ONCE_MAX, Enrolled, Enrolment};
 use crate::answer::{Granted, RefusalClass};
 use crate::fact::{EnrolmentFact, Fact};
 use crate::reason::Reason;
-use crate::run::HostStatus;
+use crate::reboot_queue;
+use crate::run::{HostEvent, HostStatus, Run};
 use crate::state::State;
 use crate::view::{Reachability, View};
-use crate::{reboot_queue, run};
 
 /// An operation on hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,26 +212,11 @@ fn check_room(state: &State, host: &HostName) -> Result<(), EnrolmentRefusal> {
 
 /// Cancels a withdrawn host in the active run, unless it has begun or is not in it.
 fn cancel_in_run(state: &State, host: &HostName, actor: &str, reason: &str) -> Vec<Fact> {
-    let in_run = state.run.as_ref().and_then(|run| Some((run, run.host(host)?.status)));
-    let Some((run, status)) = in_run else { return Vec::new() };
-    match status {
-        HostStatus::Pending
-        | HostStatus::Preparing
-        | HostStatus::Prepared
-        | HostStatus::Waiting
-        | HostStatus::Draining => {
-            let (actor, reason) = (actor.to_owned(), reason.to_owned());
-            run::cancel_host(state, run, host, Reason::HostWithdrawn { actor, reason })
-        }
-        HostStatus::Upgrading
-        | HostStatus::Rebooting
-        | HostStatus::Recovering
-        | HostStatus::Upgraded
-        | HostStatus::Failed
-        | HostStatus::TimedOut
-        | HostStatus::Skipped
-        | HostStatus::Cancelled => Vec::new(),
-    }
+    let is_before_upgrade =
+        |run: &&Run| run.host(host).is_some_and(|in_run| in_run.status.is_before_upgrade());
+    let Some(run) = state.run.as_ref().filter(is_before_upgrade) else { return Vec::new() };
+    let reason = Reason::HostWithdrawn { actor: actor.to_owned(), reason: reason.to_owned() };
+    state.no_longer_waits(run, host, HostEvent::Cancelled { reason })
 }
 
 #[cfg(test)]

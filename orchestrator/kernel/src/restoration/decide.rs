@@ -50,7 +50,8 @@ fn end_run(run: &Run, actor: &str) -> Vec<Fact> {
         | HostStatus::Failed
         | HostStatus::TimedOut
         | HostStatus::Skipped
-        | HostStatus::Cancelled => None,
+        | HostStatus::Cancelled
+        | HostStatus::NotReached => None,
     };
     let hosts = run.hosts().iter().filter_map(|(name, host)| Some((name, event(host.status)?)));
     let mut facts: Vec<Fact> = hosts.map(|(name, event)| Fact::of_host(&run.id, name, event)).collect();

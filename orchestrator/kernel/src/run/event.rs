@@ -86,9 +86,19 @@ pub enum HostEvent {
         /// The reason, as it is journaled.
         reason: Reason,
     },
-    /// It was never started.
-    Cancelled {
+    /// It turned out to be off.
+    Skipped {
         /// The reason, as it is journaled.
+        reason: Reason,
+    },
+    /// An operator took it out of the run before its upgrade was sent.
+    Cancelled {
+        /// What the operator did.
+        reason: Reason,
+    },
+    /// Its turn to be upgraded never came, or came to nothing.
+    NotReached {
+        /// What it last waited for.
         reason: Reason,
     },
 }
@@ -121,7 +131,9 @@ impl HostEvent {
             | Self::Upgraded
             | Self::Failed { .. }
             | Self::TimedOut { .. }
-            | Self::Cancelled { .. } => None,
+            | Self::Skipped { .. }
+            | Self::Cancelled { .. }
+            | Self::NotReached { .. } => None,
         }
     }
 }

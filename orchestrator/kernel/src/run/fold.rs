@@ -61,6 +61,7 @@ impl State {
         };
         let fence = self.fence.as_ref().map_or(0, |fence| fence.sequence);
         for (name, host) in ended.hosts() {
+            self.turns.ended(name, run, host);
             // For a host that timed out, this was recorded at that time.
             let is_new = host.status != HostStatus::TimedOut;
             if let Some(sequence) = host.unanswered().filter(|_| is_new).and_then(|command| command.sequence)
@@ -126,7 +127,7 @@ impl State {
                     slot.failed = true;
                 }
             }
-            HostEvent::Upgraded => self.last_upgrades.record(host, at),
+            HostEvent::Upgraded => self.last_upgrades.record(host, at, |at| *at),
             HostEvent::Waiting { .. } => {
                 if let Some(slot) = self.slots.get_mut(host) {
                     slot.asked();
@@ -138,7 +139,9 @@ impl State {
             | HostEvent::BackedOff { .. }
             | HostEvent::Recovering
             | HostEvent::Failed { .. }
-            | HostEvent::Cancelled { .. } => {}
+            | HostEvent::Skipped { .. }
+            | HostEvent::Cancelled { .. }
+            | HostEvent::NotReached { .. } => {}
         }
         Ok(())
     }
@@ -154,7 +157,7 @@ impl State {
 
     pub(crate) fn apply_late_answer(&mut self, host: &HostName, run: &RunId, answer: LateAnswer) {
         if answer.result == LateResult::Done {
-            self.last_upgrades.record(host, answer.at);
+            self.last_upgrades.record(host, answer.at, |at| *at);
         }
         if let Some(run) = self.run.iter_mut().chain(&mut self.last_run).find(|known| known.id == *run) {
             run.answered_late(host, answer);

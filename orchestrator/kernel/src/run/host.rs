@@ -39,15 +39,17 @@ pub enum HostStatus {
     Failed,
     /// It did not finish in time, or was given up.
     TimedOut,
-    /// It was skipped when the run started.
+    /// It was skipped, as the run started or once it turned out to be off.
     Skipped,
-    /// It was never started.
+    /// An operator took it out of the run before its upgrade was sent.
     Cancelled,
+    /// Its turn to be upgraded never came, or came to nothing.
+    NotReached,
 }
 
 impl HostStatus {
     /// Every status.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Pending,
         Self::Preparing,
         Self::Prepared,
@@ -61,6 +63,7 @@ impl HostStatus {
         Self::TimedOut,
         Self::Skipped,
         Self::Cancelled,
+        Self::NotReached,
     ];
 
     /// The wire name.
@@ -71,7 +74,12 @@ impl HostStatus {
     /// Whether nothing more happens to the host in this run.
     pub const fn is_final(self) -> bool {
         match self {
-            Self::Upgraded | Self::Failed | Self::TimedOut | Self::Skipped | Self::Cancelled => true,
+            Self::Upgraded
+            | Self::Failed
+            | Self::TimedOut
+            | Self::Skipped
+            | Self::Cancelled
+            | Self::NotReached => true,
             Self::Pending
             | Self::Preparing
             | Self::Prepared
@@ -88,6 +96,22 @@ impl HostStatus {
         self.stage().is_under_way()
     }
 
+    /// Whether the host has part in the run and its upgrade has not been sent.
+    pub const fn is_before_upgrade(self) -> bool {
+        match self {
+            Self::Pending | Self::Preparing | Self::Prepared | Self::Waiting | Self::Draining => true,
+            Self::Upgrading
+            | Self::Rebooting
+            | Self::Recovering
+            | Self::Upgraded
+            | Self::Failed
+            | Self::TimedOut
+            | Self::Skipped
+            | Self::Cancelled
+            | Self::NotReached => false,
+        }
+    }
+
     /// Whether the host may be at work on a command of its step.
     pub const fn is_at_work(self) -> bool {
         matches!(self, Self::Upgrading | Self::Rebooting)
@@ -102,7 +126,12 @@ impl HostStatus {
             Self::Upgrading => Stage::Command,
             Self::Rebooting => Stage::Boot,
             Self::Recovering => Stage::Recover,
-            Self::Upgraded | Self::Failed | Self::TimedOut | Self::Skipped | Self::Cancelled => Stage::Ended,
+            Self::Upgraded
+            | Self::Failed
+            | Self::TimedOut
+            | Self::Skipped
+            | Self::Cancelled
+            | Self::NotReached => Stage::Ended,
         }
     }
 
@@ -119,10 +148,9 @@ impl HostStatus {
             (S::Pending | S::Preparing | S::Upgrading | S::Rebooting, HostEvent::TimedOut { .. }) => {
                 Some(S::TimedOut)
             }
-            (
-                S::Pending | S::Preparing | S::Prepared | S::Waiting | S::Draining,
-                HostEvent::Cancelled { .. },
-            ) => Some(S::Cancelled),
+            (S::Pending | S::Preparing, HostEvent::Skipped { .. }) => Some(S::Skipped),
+            (from, HostEvent::Cancelled { .. }) if from.is_before_upgrade() => Some(S::Cancelled),
+            (from, HostEvent::NotReached { .. }) if from.is_before_upgrade() => Some(S::NotReached),
             (from, event) => moved_by(event).and_then(|by| from.moved(by)),
         };
         next.ok_or(IllegalTransition { from: self, event: event.name() })
@@ -158,7 +186,9 @@ const fn moved_by(event: &HostEvent) -> Option<Move> {
         | HostEvent::TurnLost
         | HostEvent::Failed { .. }
         | HostEvent::TimedOut { .. }
-        | HostEvent::Cancelled { .. } => return None,
+        | HostEvent::Skipped { .. }
+        | HostEvent::Cancelled { .. }
+        | HostEvent::NotReached { .. } => return None,
     })
 }
 
@@ -351,9 +381,10 @@ impl RunHost {
             HostEvent::Prepared | HostEvent::Recovering | HostEvent::Upgraded => (self.answered(), None),
             HostEvent::Failed { reason } => (self.answered(), Some(reason.clone())),
             HostEvent::Waiting { .. } | HostEvent::TurnLost => (self.command, None),
-            HostEvent::TimedOut { reason } | HostEvent::Cancelled { reason } => {
-                (self.command, Some(reason.clone()))
-            }
+            HostEvent::TimedOut { reason }
+            | HostEvent::Skipped { reason }
+            | HostEvent::Cancelled { reason }
+            | HostEvent::NotReached { reason } => (self.command, Some(reason.clone())),
         };
         let backoff = if let HostEvent::BackedOff { until, .. } = event {
             let count = self.backoff.map_or(0, |backoff| backoff.count).saturating_add(1);
@@ -398,7 +429,9 @@ mod tests {
             ("upgraded", HostEvent::Upgraded),
             ("failed", HostEvent::Failed { reason: reason.clone() }),
             ("timed out", HostEvent::TimedOut { reason: reason.clone() }),
-            ("cancelled", HostEvent::Cancelled { reason }),
+            ("skipped", HostEvent::Skipped { reason: reason.clone() }),
+            ("cancelled", HostEvent::Cancelled { reason: reason.clone() }),
+            ("not reached", HostEvent::NotReached { reason }),
         ]
     }
 
@@ -409,25 +442,32 @@ mod tests {
             (Pending, "prepare sent", Preparing),
             (Pending, "timed out", TimedOut),
             (Pending, "cancelled", Cancelled),
+            (Pending, "not reached", NotReached),
+            (Pending, "skipped", Skipped),
             (Preparing, "prepared", Prepared),
             (Preparing, "failed", Failed),
             (Preparing, "timed out", TimedOut),
             (Preparing, "cancelled", Cancelled),
+            (Preparing, "not reached", NotReached),
+            (Preparing, "skipped", Skipped),
             (Prepared, "waiting", Waiting),
             (Prepared, "granted", Upgrading),
             (Prepared, "granted for a drain", Draining),
             (Prepared, "failed", Failed),
             (Prepared, "cancelled", Cancelled),
+            (Prepared, "not reached", NotReached),
             (Waiting, "waiting", Waiting),
             (Waiting, "turn lost", Prepared),
             (Waiting, "granted", Upgrading),
             (Waiting, "granted for a drain", Draining),
             (Waiting, "failed", Failed),
             (Waiting, "cancelled", Cancelled),
+            (Waiting, "not reached", NotReached),
             (Draining, "drained", Upgrading),
             (Draining, "backed off", Prepared),
             (Draining, "failed", Failed),
             (Draining, "cancelled", Cancelled),
+            (Draining, "not reached", NotReached),
             (Upgrading, "upgrade sent", Upgrading),
             (Upgrading, "recovering", Recovering),
             (Upgrading, "reboot required", Rebooting),

@@ -56,7 +56,8 @@ impl Index {
             | HostStatus::Failed
             | HostStatus::TimedOut
             | HostStatus::Skipped
-            | HostStatus::Cancelled => {}
+            | HostStatus::Cancelled
+            | HostStatus::NotReached => {}
         }
     }
 

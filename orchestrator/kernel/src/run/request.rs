@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::event::HostEvent;
 use super::host::{HostStatus, RunHost};
-use super::rules::cancel_host;
 use super::state::{Run, StopCause, Trigger};
 use crate::answer::{Granted, RefusalClass};
 use crate::fact::{Fact, RunFact};
@@ -167,7 +166,7 @@ fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Resul
         | HostStatus::Preparing
         | HostStatus::Prepared
         | HostStatus::Waiting
-        | HostStatus::Draining => Ok(cancel_host(state, run, host, reason)),
+        | HostStatus::Draining => Ok(state.no_longer_waits(run, host, HostEvent::Cancelled { reason })),
         // A command that may still appear would be executed under a slot that could be released; and a new leader may not
         // have read the host's reply yet.
         HostStatus::Upgrading | HostStatus::Rebooting
@@ -184,7 +183,8 @@ fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Resul
         | HostStatus::Failed
         | HostStatus::TimedOut
         | HostStatus::Skipped
-        | HostStatus::Cancelled => {
+        | HostStatus::Cancelled
+        | HostStatus::NotReached => {
             let refusal = || RunRefusal::HostFinished { host: host.clone(), status: in_run.status };
             if in_run.is_given_up() { Ok(Vec::new()) } else { Err(refusal()) }
         }

@@ -27,13 +27,12 @@ impl State {
 
     /// The facts that `host` of `run`, whose turn it was, no longer waits for its slot.
     pub(crate) fn turn_lost(&self, run: &Run, host: &HostName) -> Vec<Fact> {
-        let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
-        [turn_lost].into_iter().chain(self.cancel_slot_request(run, host)).collect()
+        self.no_longer_waits(run, host, HostEvent::TurnLost)
     }
-}
 
-/// Cancels a host that has not begun, and its slot request.
-pub(crate) fn cancel_host(state: &State, run: &Run, host: &HostName, reason: Reason) -> Vec<Fact> {
-    let cancelled = Fact::of_host(&run.id, host, HostEvent::Cancelled { reason });
-    [cancelled].into_iter().chain(state.cancel_slot_request(run, host)).collect()
+    /// The facts that `event` happens to `host` of `run`, and that the host waits for no slot from then on.
+    pub(crate) fn no_longer_waits(&self, run: &Run, host: &HostName, event: HostEvent) -> Vec<Fact> {
+        let happened = Fact::of_host(&run.id, host, event);
+        [happened].into_iter().chain(self.cancel_slot_request(run, host)).collect()
+    }
 }

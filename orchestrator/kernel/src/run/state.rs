@@ -204,11 +204,11 @@ impl StopCause {
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum RunResult {
-    /// Every host that took part is upgraded, except for allowed failures and for hosts that operators gave up.
+    /// Every host that took part is upgraded, except for allowed failures and for hosts that operators took out.
     Completed,
     /// More hosts failed than allowed, or none was upgraded.
     Failed,
-    /// Its `not-after` passed first.
+    /// Its `not-after` passed first, or what is left of its time is too short for a host that has not had its turn.
     TimedOut,
     /// An operator cancelled it.
     Cancelled,
@@ -314,6 +314,28 @@ impl Run {
     /// Whether every host has a final status.
     pub fn is_finished(&self) -> bool {
         HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
+    }
+
+    /// How it ends, now that every host has a final status.
+    pub(super) fn result(&self, has_expired: bool) -> RunResult {
+        let has_failed = |host: &&RunHost| {
+            matches!(host.status, HostStatus::Failed | HostStatus::TimedOut) && !host.is_given_up()
+        };
+        let failures = || self.hosts.values().filter(has_failed).count();
+        let is_nobody_upgraded = self.count(HostStatus::Upgraded) == 0;
+        match &self.stopping {
+            Some(_) if has_expired => RunResult::TimedOut,
+            Some(StopCause::Failed { .. } | StopCause::Restored { .. }) => RunResult::Failed,
+            Some(StopCause::Cancelled { .. }) => RunResult::Cancelled,
+            None if self.count(HostStatus::NotReached) > 0 => RunResult::TimedOut,
+            None if has_expired
+                && (is_nobody_upgraded || failures() > self.rollout.max_failures as usize) =>
+            {
+                RunResult::TimedOut
+            }
+            None if is_nobody_upgraded => RunResult::Failed,
+            None => RunResult::Completed,
+        }
     }
 
     /// Whether the rollout allows a further host to start.

@@ -5,8 +5,7 @@ use os_upgrade_protocol::{Action, HostName};
 
 use super::event::HostEvent;
 use super::host::{HostStatus, RunHost};
-use super::rules::cancel_host;
-use super::state::{Phase, RunResult, StopCause};
+use super::state::{Phase, StopCause};
 use crate::fact::{Fact, RunFact};
 use crate::reason::{LastWait, Reason};
 use crate::state::State;
@@ -19,22 +18,22 @@ pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<V
     if now < run.not_after || !view.may_time_out() {
         return None;
     }
-    let mut facts = Vec::new();
+    let (mut facts, mut ended) = (Vec::new(), run.clone());
     let waits = LastWaits::of(state, view, run, now);
     for (name, host) in run.hosts() {
         let seen = view.hosts.get(name).map(|seen| seen.reachability);
         let is_unreachable = seen == Some(Reachability::Unreachable);
         let waits_for = || last_wait(state, &waits, name, host);
         let Some(event) = expiry_event(waits_for, host, is_unreachable) else { continue };
-        facts.push(Fact::of_host(&run.id, name, event));
-        facts.extend(state.cancel_slot_request(run, name));
+        ended.apply(name, &event, now).expect("each status has the event that ends it");
+        facts.extend(state.no_longer_waits(run, name, event));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
         // A host whose command may still be on its way keeps its slot until a fence shows that it is not.
         if host.status.is_at_work() && sent {
             facts.extend(state.after_failure(name));
         }
     }
-    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: RunResult::TimedOut }));
+    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: ended.result(true) }));
     Some(facts)
 }
 
@@ -67,7 +66,7 @@ fn expiry_event(
             // One that has had its turn, and was not drained, says why.
             let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
             let timed_out = || Reason::RunTimedOut { waited_for: waits_for() };
-            Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or_else(timed_out) })
+            Some(HostEvent::NotReached { reason: why_not_drained.unwrap_or_else(timed_out) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.
         HostStatus::Recovering => Some(HostEvent::Upgraded),
@@ -75,7 +74,8 @@ fn expiry_event(
         | HostStatus::Failed
         | HostStatus::TimedOut
         | HostStatus::Skipped
-        | HostStatus::Cancelled => None,
+        | HostStatus::Cancelled
+        | HostStatus::NotReached => None,
     }
 }
 
@@ -100,42 +100,29 @@ pub(crate) fn time_out_boots(state: &State, view: &View, now: DateTime<Utc>) -> 
     Some(facts)
 }
 
-/// Cancels the hosts of a stopping run that have not started; hosts in progress are finished.
+/// Ends the part of the hosts of a stopping run that have not begun; hosts in progress are finished.
 pub(crate) fn stop(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
     let run = state.run.as_ref()?;
-    let reason = match run.stopping.as_ref()? {
-        StopCause::Failed { host } => Reason::RunFailed { host: host.clone() },
-        StopCause::Cancelled { actor, .. } => Reason::RunCancelled { actor: actor.clone() },
-        StopCause::Restored { actor } => Reason::Restored { actor: actor.clone() },
+    let event = match run.stopping.clone()? {
+        StopCause::Failed { host } => HostEvent::NotReached { reason: Reason::RunFailed { host } },
+        StopCause::Cancelled { actor, reason } => {
+            HostEvent::Cancelled { reason: Reason::RunCancelled { actor, reason } }
+        }
+        StopCause::Restored { actor } => HostEvent::Cancelled { reason: Reason::Restored { actor } },
     };
-    let startable = [
-        HostStatus::Pending,
-        HostStatus::Preparing,
-        HostStatus::Prepared,
-        HostStatus::Waiting,
-        HostStatus::Draining,
-    ];
-    if startable.iter().all(|status| run.count(*status) == 0) {
+    if HostStatus::ALL.iter().all(|status| !status.is_before_upgrade() || run.count(*status) == 0) {
         return None;
     }
-    let hosts = run.hosts().iter().filter(|(_, host)| startable.contains(&host.status));
-    Some(hosts.flat_map(|(name, _)| cancel_host(state, run, name, reason.clone())).collect())
+    let hosts = run.hosts().iter().filter(|(_, host)| host.status.is_before_upgrade());
+    Some(hosts.flat_map(|(name, _)| state.no_longer_waits(run, name, event.clone())).collect())
 }
 
 /// Ends a run with nothing left to do for any host. This precedes the deadline: a run whose last reply is read after
 /// the deadline is still complete.
 pub(crate) fn finish(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
     let run = state.run.as_ref()?;
-    if !run.is_finished() {
-        return None;
-    }
-    let result = match &run.stopping {
-        Some(StopCause::Failed { .. } | StopCause::Restored { .. }) => RunResult::Failed,
-        Some(StopCause::Cancelled { .. }) => RunResult::Cancelled,
-        None if run.count(HostStatus::Upgraded) == 0 => RunResult::Failed,
-        None => RunResult::Completed,
-    };
-    Some(vec![Fact::Run(RunFact::Ended { run: run.id.clone(), result })])
+    let ended = || Fact::Run(RunFact::Ended { run: run.id.clone(), result: run.result(false) });
+    run.is_finished().then(|| vec![ended()])
 }
 
 /// Begins the upgrades once every host has answered `prepare`.

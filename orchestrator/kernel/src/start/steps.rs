@@ -56,8 +56,8 @@ pub(crate) fn leave_out_unreachable(state: &State, view: &View) -> Vec<Fact> {
         view.hosts.get(*host).is_some_and(|seen| seen.reachability == Reachability::Unreachable)
     };
     let off: Vec<&HostName> = run.unheard().iter().filter(is_off).collect();
-    let cancelled =
-        |host: &HostName| Fact::of_host(&run.id, host, HostEvent::Cancelled { reason: Reason::Unreachable });
+    let skipped =
+        |host: &HostName| Fact::of_host(&run.id, host, HostEvent::Skipped { reason: Reason::Unreachable });
     let fails = run.stopping.is_none() && run.rollout.unreachable == UnreachablePolicy::Fail;
     let stopping = off.first().filter(|_| fails).map(|host| {
         Fact::Run(RunFact::Stopping {
@@ -65,5 +65,5 @@ pub(crate) fn leave_out_unreachable(state: &State, view: &View) -> Vec<Fact> {
             cause: StopCause::Failed { host: (*host).clone() },
         })
     });
-    off.iter().map(|host| cancelled(host)).chain(stopping).collect()
+    off.iter().map(|host| skipped(host)).chain(stopping).collect()
 }

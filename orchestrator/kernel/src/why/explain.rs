@@ -127,9 +127,11 @@ impl HostInRun<'_> {
             HostStatus::Draining | HostStatus::Upgrading | HostStatus::Rebooting | HostStatus::Recovering => {
                 first().filter(|why| matches!(why.cause, Cause::Host(HostBlocker::NodeUnderWay { .. })))
             }
-            HostStatus::Failed | HostStatus::TimedOut | HostStatus::Skipped | HostStatus::Cancelled => {
-                first()
-            }
+            HostStatus::Failed
+            | HostStatus::TimedOut
+            | HostStatus::Skipped
+            | HostStatus::Cancelled
+            | HostStatus::NotReached => first(),
         }
     }
 
@@ -189,9 +191,11 @@ impl HostInRun<'_> {
                 let reason = reason.map(|reason| self.until_deadline(reason));
                 reason.into_iter().chain(stuck).collect()
             }
-            HostStatus::Failed | HostStatus::TimedOut | HostStatus::Skipped | HostStatus::Cancelled => {
-                host.reason.clone().map(Why::from).into_iter().collect()
-            }
+            HostStatus::Failed
+            | HostStatus::TimedOut
+            | HostStatus::Skipped
+            | HostStatus::Cancelled
+            | HostStatus::NotReached => host.reason.clone().map(Why::from).into_iter().collect(),
             HostStatus::Draining | HostStatus::Recovering => {
                 node_under_way(state, name).map(waits_for).unwrap_or_default()
             }

@@ -60,6 +60,8 @@ fn event_variant(event: &HostEvent) -> usize {
         HostEvent::Drained => 10,
         HostEvent::BackedOff { .. } => 11,
         HostEvent::Recovering => 12,
+        HostEvent::Skipped { .. } => 13,
+        HostEvent::NotReached { .. } => 14,
     }
 }
 
@@ -95,7 +97,15 @@ fn events() {
             HostEvent::TimedOut { reason: reason.clone() },
             r#"{"type":"timed-out","reason":{"kind":"run-timed-out"}}"#,
         ),
-        (HostEvent::Cancelled { reason }, r#"{"type":"cancelled","reason":{"kind":"run-timed-out"}}"#),
+        (
+            HostEvent::Cancelled { reason: reason.clone() },
+            r#"{"type":"cancelled","reason":{"kind":"run-timed-out"}}"#,
+        ),
+        (HostEvent::NotReached { reason }, r#"{"type":"not-reached","reason":{"kind":"run-timed-out"}}"#),
+        (
+            HostEvent::Skipped { reason: Reason::Unreachable },
+            r#"{"type":"skipped","reason":{"kind":"unreachable"}}"#,
+        ),
         (
             HostEvent::SlotGranted { group: group("edge"), provider: LockProvider::Embedded, drain: true },
             r#"{"type":"slot-granted","group":"edge","provider":"embedded","drain":true}"#,
@@ -107,7 +117,7 @@ fn events() {
         ),
         (HostEvent::Recovering, r#"{"type":"recovering"}"#),
     ];
-    check(&table, event_variant, 13);
+    check(&table, event_variant, 15);
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, event.name())), "{json}");
     }
@@ -182,7 +192,14 @@ fn reasons() {
         ),
         (Reason::NotSent { action: Action::Prepare }, r#"{"kind":"not-sent","action":"prepare"}"#),
         (Reason::RunFailed { host: host("h1") }, r#"{"kind":"run-failed","host":"h1"}"#),
-        (Reason::RunCancelled { actor: "eve".to_owned() }, r#"{"kind":"run-cancelled","actor":"eve"}"#),
+        (
+            Reason::RunCancelled { actor: "eve".to_owned(), reason: None },
+            r#"{"kind":"run-cancelled","actor":"eve"}"#,
+        ),
+        (
+            Reason::RunCancelled { actor: "eve".to_owned(), reason: Some("a fair".to_owned()) },
+            r#"{"kind":"run-cancelled","actor":"eve","reason":"a fair"}"#,
+        ),
         (Reason::RunTimedOut { waited_for: None }, r#"{"kind":"run-timed-out"}"#),
         (
             Reason::RunTimedOut {

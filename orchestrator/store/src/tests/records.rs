@@ -86,7 +86,7 @@ async fn rows_of_a_failed_run() {
     let run = [
         "1 | r1 | operator | api | 2026-11-21T05:00:03.000000000Z | 2026-11-21T09:00:03.000000000Z | upgrading",
         rollout.as_str(),
-        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"cancelled":1,"failed":1} | -"#,
+        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"failed":1,"not-reached":1} | -"#,
     ];
     assert_eq!(rows(&store.path(), "SELECT * FROM runs").await, [run.join(" | ")]);
     assert_eq!(
@@ -99,7 +99,7 @@ async fn rows_of_a_failed_run() {
                 r#"2026-11-21T05:00:05.000000000Z | 2026-11-21T05:00:07.000000000Z"#,
             ),
             concat!(
-                r#"r1 | h02 | os-upgrade-debian | default | cancelled | 2026-11-21T05:00:07.000000000Z | "#,
+                r#"r1 | h02 | os-upgrade-debian | default | not-reached | 2026-11-21T05:00:07.000000000Z | "#,
                 r#"the run was ended by the failure of h01 | run-failed | "#,
                 r#"{"kind":"run-failed","host":"h01"} | prepare | 3 | - | 2026-11-21T05:00:07.000000000Z"#,
             ),
@@ -122,7 +122,7 @@ async fn rows_of_a_failed_run() {
             "6 | 0 | 05:00:06 | host | command-sent | - | r1 | h01",
             "7 | 0 | 05:00:07 | host | failed | - | r1 | h01",
             "7 | 1 | 05:00:07 | run-stopping | - | - | r1 | -",
-            "7 | 2 | 05:00:07 | host | cancelled | - | r1 | h02",
+            "7 | 2 | 05:00:07 | host | not-reached | - | r1 | h02",
             "7 | 3 | 05:00:07 | run-ended | - | - | r1 | -",
         ]
     );

@@ -108,7 +108,9 @@ impl Enrolled {
                     HostEvent::Upgraded
                     | HostEvent::Failed { .. }
                     | HostEvent::TimedOut { .. }
-                    | HostEvent::Cancelled { .. },
+                    | HostEvent::Skipped { .. }
+                    | HostEvent::Cancelled { .. }
+                    | HostEvent::NotReached { .. },
                 ..
             } => {
                 self.at_work.remove(host);

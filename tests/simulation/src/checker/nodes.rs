@@ -518,7 +518,10 @@ fn of_run(node: &mut Node, now: Micros, event: &HostEvent) {
         HostEvent::RebootRequired => node.look_from = now,
         HostEvent::Recovering => node.part = Part::Recovering,
         HostEvent::Failed { .. } | HostEvent::TimedOut { .. } => node.fails(now),
-        HostEvent::Upgraded | HostEvent::Cancelled { .. } => node.ends(now),
+        HostEvent::Upgraded
+        | HostEvent::Skipped { .. }
+        | HostEvent::Cancelled { .. }
+        | HostEvent::NotReached { .. } => node.ends(now),
         HostEvent::SlotGranted { .. }
         | HostEvent::BackedOff { .. }
         | HostEvent::CommandSent { .. }

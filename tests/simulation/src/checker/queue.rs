@@ -201,7 +201,9 @@ impl Queue {
                     HostEvent::Upgraded
                     | HostEvent::Failed { .. }
                     | HostEvent::TimedOut { .. }
-                    | HostEvent::Cancelled { .. },
+                    | HostEvent::Skipped { .. }
+                    | HostEvent::Cancelled { .. }
+                    | HostEvent::NotReached { .. },
                 ..
             }) => {
                 self.unfinished.remove(host);

@@ -1,6 +1,6 @@
 //! Metrics of hosts. None has a series for each host: there may be thousands.
 
-use os_upgrade_kernel::{Reachability, SeenHost};
+use os_upgrade_kernel::{NOT_REACHED_RUNS, Reachability, SeenHost};
 use os_upgrade_site::published_state::PublishedState;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -36,9 +36,10 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState) {
 
 /// Describes how long hosts have gone without an upgrade.
 pub(super) fn describe_successes(registry: &mut Registry, published: &PublishedState) {
-    let state = &published.state;
-    let taking_part = published.view.hosts.keys().filter(|host| state.enrolled(host).takes_part());
-    if let Some(oldest) = taking_part.filter_map(|host| state.last_upgrades.of(host)).min() {
+    let help =
+        format!("Hosts that take part and have not been reached in any of the last {NOT_REACHED_RUNS} runs");
+    registry.register("os_upgrade_hosts_not_reached", help, gauge(number(hosts::not_reached(published))));
+    if let Some((oldest, _)) = hosts::oldest_success(published) {
         let help = "When the host that takes part and was upgraded longest ago was upgraded, in seconds since 1970; hosts that \
                     never were do not count";
         registry.register(

@@ -42,6 +42,8 @@ const FIELDS: &str = "current-upgrade-info,hosts/hostname,hosts/progress";
 
 /// The run timed out.
 const TIMED_OUT: u8 = 3;
+/// The run completed, and not every host in it was upgraded.
+const NOT_EVERY_HOST: u8 = 7;
 /// The run was cancelled.
 const CANCELLED: u8 = 4;
 /// Watching was interrupted by Ctrl-C, as in shells.
@@ -111,7 +113,7 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
         let whole = patiently(client, &screen, || routes::READ.named([id])).await?;
         output.show::<RunInFull<'_>>(&whole)?;
     }
-    conclude(&result, id)
+    conclude(&result, hosts.iter().map(InRun::from).any(is_left_behind), id)
 }
 
 /// Reads from the API, which may be away for a while.
@@ -145,8 +147,9 @@ fn by_host(seen: Vec<HostState<'static>>) -> Reports {
 }
 
 /// What the end of a run means for the one who watched it.
-fn conclude(result: &Word<RunResult>, id: &str) -> Result<(), Failure> {
+fn conclude(result: &Word<RunResult>, are_left_behind: bool, id: &str) -> Result<(), Failure> {
     match result.known() {
+        Some(RunResult::Completed) if are_left_behind => Err(Failure::Status(NOT_EVERY_HOST)),
         Some(RunResult::Completed) => Ok(()),
         Some(RunResult::TimedOut) => Err(Failure::Status(TIMED_OUT)),
         Some(RunResult::Cancelled) => Err(Failure::Status(CANCELLED)),
@@ -155,6 +158,13 @@ fn conclude(result: &Word<RunResult>, id: &str) -> Result<(), Failure> {
         )
         .into()),
     }
+}
+
+/// Whether a host of a run that is over was not upgraded. One that no operator wants in runs is none of them: whoever reaches the bus
+/// can announce one.
+fn is_left_behind(InRun { name: _, status, why }: InRun<'_>) -> bool {
+    let is_wanted = |why: &Why| !matches!(why.kind(), Some(WhyKind::AwaitsApproval | WhyKind::HostWithdrawn));
+    status.known() != Some(HostStatus::Upgraded) && why.is_none_or(is_wanted)
 }
 
 fn summary(run: &Run<'_>, result: &Word<RunResult>) -> String {
@@ -382,7 +392,7 @@ mod tests {
 
     #[test]
     fn results_have_exit_codes() {
-        let status = |result: &str| match conclude(&Word::read(result), "r") {
+        let status = |result: &str| match conclude(&Word::read(result), false, "r") {
             Ok(()) => Some(0),
             Err(Failure::Status(status)) => Some(status),
             Err(_) => None,
@@ -390,8 +400,24 @@ mod tests {
         assert_eq!(status("completed"), Some(0));
         assert_eq!(status("timed-out"), Some(3));
         assert_eq!(status("cancelled"), Some(4));
+        let left_behind = conclude(&Word::read("completed"), true, "r");
+        assert!(matches!(left_behind, Err(Failure::Status(7))), "{left_behind:?}");
         // These exit with 1, and say why.
         assert_eq!((status("failed"), status("unknown"), status("new")), (None, None, None));
+    }
+
+    #[test]
+    fn hosts_that_nobody_wants_in_runs_are_not_left_behind() {
+        let is_left = |status: &str, kind: &str| {
+            let host =
+                json!({ "hostname": "h1", "status": status, "why": { "kind": kind, "text": "a text" } });
+            let host: HostOfRun<'_> = serde_json::from_value(host).unwrap();
+            is_left_behind((&host).into())
+        };
+        assert!(!is_left("skipped", "awaits-approval") && !is_left("skipped", "host-withdrawn"));
+        assert!(is_left("skipped", "unreachable") && is_left("cancelled", "given-up"));
+        assert!(is_left_behind((&host("h1", "of a newer version", None)).into()));
+        assert!(!is_left_behind((&host("h1", "upgraded", None)).into()));
     }
 
     #[test]

@@ -317,7 +317,9 @@ impl Specification {
             | HostEvent::BackedOff { .. }
             | HostEvent::Upgraded
             | HostEvent::TimedOut { .. }
-            | HostEvent::Cancelled { .. } => {
+            | HostEvent::Skipped { .. }
+            | HostEvent::Cancelled { .. }
+            | HostEvent::NotReached { .. } => {
                 self.arrivals.remove(host);
                 self.under_way.remove(host);
             }

@@ -55,7 +55,7 @@
 > wait 5m
 > tick
   + r1 h1: upgraded
-  + r1 h2: cancelled reason=(drain-timed-out after=10m)
+  + r1 h2: not-reached reason=(drain-timed-out after=10m)
   + run-ended result=timed-out run=r1
 > cluster h1 unreachable
   + node host=h1 step=(waiting waits=(unreachable why=timed-out))
@@ -117,7 +117,7 @@
 > reply h1 upgrade error disk full
   + r2 h1: failed reason=(worker-error action=upgrade message="error disk full")
   + run-stopping cause=(failed host=h1) run=r2
-  + r2 h2: cancelled reason=(run-failed host=h1)
+  + r2 h2: not-reached reason=(run-failed host=h1)
   + node host=h2 step=(uncordon-due release=not-needed)
   + run-ended result=failed run=r2
   ! uncordon h2 under 14
@@ -149,4 +149,4 @@
 > state
   r2 failed
   h1 failed: upgrade failed: error disk full
-  h2 cancelled: the run was ended by the failure of h1
+  h2 not-reached: the run was ended by the failure of h1

@@ -50,7 +50,7 @@
 > reply h1 upgrade error disk full
   + r1 h1: failed reason=(worker-error action=upgrade message="error disk full")
   + run-stopping cause=(failed host=h1) run=r1
-  + r1 h2: cancelled reason=(run-failed host=h1)
+  + r1 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r1
 > nodes-seen
 > node h1 mark=1
@@ -89,7 +89,7 @@
   + r2 h1: failed reason=(worker-error action=upgrade message="error disk full")
   + run-stopping cause=(failed host=h1) run=r2
   + node host=h1 step=(uncordon-due release=failed)
-  + r2 h2: cancelled reason=(run-failed host=h1)
+  + r2 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r2
   ! uncordon h1 under 1
 > cluster h1 uncordoned

@@ -29,7 +29,7 @@
   + node host=h1 step=(waiting waits=(pods pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])))
 > wait 5m
 > tick
-  + r1 h1: cancelled reason=(run-timed-out waited-for=(node-undrained waits=(pods pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)]))))
+  + r1 h1: not-reached reason=(run-timed-out waited-for=(node-undrained waits=(pods pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)]))))
   + node host=h1 step=(uncordon-due release=not-needed)
   + run-ended result=timed-out run=r1
   ! uncordon h1 under 1

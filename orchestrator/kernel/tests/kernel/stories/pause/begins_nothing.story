@@ -133,10 +133,10 @@
   + upgrades-began run=r3
 > wait 1h
 > tick
-  + r3 h1: cancelled reason=(run-timed-out waited-for=(paused actor=admin cause=operator reason="the fair is on"))
-  + r3 h2: cancelled reason=(run-timed-out waited-for=(paused actor=admin cause=operator reason="the fair is on"))
+  + r3 h1: not-reached reason=(run-timed-out waited-for=(paused actor=admin cause=operator reason="the fair is on"))
+  + r3 h2: not-reached reason=(run-timed-out waited-for=(paused actor=admin cause=operator reason="the fair is on"))
   + run-ended result=timed-out run=r3
 > state
   r3 timed-out
-  h1 cancelled: the run timed out before its turn: the site is paused by admin: the fair is on
-  h2 cancelled: the run timed out before its turn: the site is paused by admin: the fair is on
+  h1 not-reached: the run timed out before its turn: the site is paused by admin: the fair is on
+  h2 not-reached: the run timed out before its turn: the site is paused by admin: the fair is on

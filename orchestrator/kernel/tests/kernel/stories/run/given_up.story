@@ -180,12 +180,12 @@
   + r2 h4: failed reason=(worker-error action=upgrade message=oops)
   + run-stopping cause=(failed host=h4) run=r2
   + slot-released host=h4 why=failed
-  + r2 h1: cancelled reason=(run-failed host=h4)
-  + r2 h2: cancelled reason=(run-failed host=h4)
+  + r2 h1: not-reached reason=(run-failed host=h4)
+  + r2 h2: not-reached reason=(run-failed host=h4)
   + run-ended result=failed run=r2
 > state
   r2 failed
-  h1 cancelled: the run was ended by the failure of h4
-  h2 cancelled: the run was ended by the failure of h4
+  h1 not-reached: the run was ended by the failure of h4
+  h2 not-reached: the run was ended by the failure of h4
   h3 timed-out: given up by admin: no power
   h4 failed: upgrade failed: oops

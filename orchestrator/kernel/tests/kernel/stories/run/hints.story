@@ -25,8 +25,8 @@
 > reply h1 prepare no space left
   + r1 h1: failed reason=(worker-error action=prepare message="no space left")
   + run-stopping cause=(failed host=h1) run=r1
-  + r1 h2: cancelled reason=(run-failed host=h1)
-  + r1 h3: cancelled reason=(run-failed host=h1)
+  + r1 h2: not-reached reason=(run-failed host=h1)
+  + r1 h3: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r1
   ~ hint h3: r1 failed
   ! retract 4 of h3
@@ -57,7 +57,7 @@
 > reply h1 upgrade dpkg was interrupted
   + r2 h1: failed reason=(worker-error action=upgrade message="dpkg was interrupted")
   + run-stopping cause=(failed host=h1) run=r2
-  + r2 h3: cancelled reason=(run-failed host=h1)
+  + r2 h3: not-reached reason=(run-failed host=h1)
   ~ hint h2: r2 failed
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2

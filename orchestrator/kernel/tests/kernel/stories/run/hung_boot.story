@@ -48,13 +48,13 @@
 > tick
   + r1 h1: timed-out reason=(boot-timeout after=10m)
   + run-stopping cause=(failed host=h1) run=r1
-  + r1 h2: cancelled reason=(run-failed host=h1)
+  + r1 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r1
   ! retract 8 of h1
 > state
   r1 failed
   h1 timed-out: no reply to reboot within 10m (boot-timeout): it may have hung while booting
-  h2 cancelled: the run was ended by the failure of h1
+  h2 not-reached: the run was ended by the failure of h1
   slot h1: begun=true command=(action=reboot sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # Its command is retracted, and its slot stays held until it answers `done`.
 > retracted h1 at=8 given
@@ -157,7 +157,7 @@
 > tick
   + r3 h1: timed-out reason=(boot-timeout after=10m)
   + run-stopping cause=(failed host=h1) run=r3
-  + r3 h2: cancelled reason=(run-failed host=h1)
+  + r3 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r3
   ! retract 27 of h1
 > trigger r4 timeout=4h

@@ -37,7 +37,7 @@
 > tick
   + r1 h1: timed-out reason=(not-sent action=upgrade)
   + r1 h2: timed-out reason=(not-sent action=upgrade)
-  + r1 h3: cancelled reason=(run-timed-out waited-for=(host-under-way host=h1 others=1))
+  + r1 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1 others=1))
   + run-ended result=timed-out run=r1
   ! new fence above 1
 > sent h1 upgrade run=r1
@@ -56,7 +56,7 @@
   r1 timed-out
   h1 timed-out: upgrade could not be sent before not-after
   h2 timed-out: upgrade could not be sent before not-after
-  h3 cancelled: the run timed out before its turn: h1 and 1 other host were under way
+  h3 not-reached: the run timed out before its turn: h1 and 1 other host were under way
   slot h1: begun=true command=(action=upgrade sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > retracted h1 at=8 given
   + command-retracted deleted=false host=h1 sequence=8
@@ -70,7 +70,7 @@
   r1 timed-out
   h1 timed-out: upgrade could not be sent before not-after
   h2 timed-out: upgrade could not be sent before not-after
-  h3 cancelled: the run timed out before its turn: h1 and 1 other host were under way
+  h3 not-reached: the run timed out before its turn: h1 and 1 other host were under way
 > wait 600
 > trigger r2 timeout=1m
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:17:40Z rollout=(max-concurrent=2) run=r2 trigger=(operator actor=admin)

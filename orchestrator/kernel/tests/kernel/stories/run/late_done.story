@@ -32,8 +32,8 @@
 > reply h1 upgrade broken pipe
   + r1 h1: failed reason=(worker-error action=upgrade message="broken pipe")
   + run-stopping cause=(failed host=h1) run=r1
-  + r1 h2: cancelled reason=(run-failed host=h1)
-  + r1 h3: cancelled reason=(run-failed host=h1)
+  + r1 h2: not-reached reason=(run-failed host=h1)
+  + r1 h3: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r1
 > reply h1 upgrade to=7 done
   + ignored host=h1 reply=(action=upgrade result=done) sequence=10 why=nothing-outstanding
@@ -42,8 +42,8 @@
 > state
   r1 failed
   h1 failed: upgrade failed: broken pipe
-  h2 cancelled: the run was ended by the failure of h1
-  h3 cancelled: the run was ended by the failure of h1
+  h2 not-reached: the run was ended by the failure of h1
+  h3 not-reached: the run was ended by the failure of h1
 > trigger r2 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
@@ -73,9 +73,9 @@
   ! nothing
 > wait 3600
 > tick
-  + r2 h1: cancelled reason=(run-timed-out waited-for=(host-under-way host=h2))
+  + r2 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
   + r2 h2: timed-out reason=(no-reply action=reboot)
-  + r2 h3: cancelled reason=(run-timed-out waited-for=(host-under-way host=h2))
+  + r2 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
   + run-ended result=timed-out run=r2
   ! retract 20 of h2
 > retracted h2 at=20 given
@@ -89,9 +89,9 @@
   + slot-released host=h2 why=late-done
 > state
   r2 timed-out
-  h1 cancelled: the run timed out before its turn: h2 was under way
+  h1 not-reached: the run timed out before its turn: h2 was under way
   h2 timed-out: no reply to reboot before not-after
-  h3 cancelled: the run timed out before its turn: h2 was under way
+  h3 not-reached: the run timed out before its turn: h2 was under way
 # In the next run, before its turn.
 > trigger r3 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:00:00Z rollout=() run=r3 trigger=(operator actor=admin)
@@ -116,8 +116,8 @@
   ! nothing
 > wait 3600
 > tick
-  + r3 h1: cancelled reason=(run-timed-out waited-for=(host-under-way host=h3))
-  + r3 h2: cancelled reason=(run-timed-out waited-for=(host-under-way host=h3))
+  + r3 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h3))
+  + r3 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h3))
   + r3 h3: timed-out reason=(no-reply action=upgrade)
   + run-ended result=timed-out run=r3
   ! retract 30 of h3

@@ -32,8 +32,8 @@
 > reply h1 upgrade no space
   + r1 h1: failed reason=(worker-error action=upgrade message="no space")
   + run-stopping cause=(failed host=h1) run=r1
-  + r1 h2: cancelled reason=(run-failed host=h1)
-  + r1 h3: cancelled reason=(run-failed host=h1)
+  + r1 h2: not-reached reason=(run-failed host=h1)
+  + r1 h3: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r1
 > withdraw h1 why=broken
   + host-withdrawn actor=admin host=h1 reason=broken
@@ -54,12 +54,12 @@
   + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > wait 3600
 > tick
-  + r2 h2: cancelled reason=(run-timed-out waited-for=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default))
-  + r2 h3: cancelled reason=(run-timed-out waited-for=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default))
+  + r2 h2: not-reached reason=(run-timed-out waited-for=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default))
+  + r2 h3: not-reached reason=(run-timed-out waited-for=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default))
   + run-ended result=timed-out run=r2
 > state
   r2 timed-out
   h1 skipped: withdrawn by admin: broken
-  h2 cancelled: the run timed out before its turn: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
-  h3 cancelled: the run timed out before its turn: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
+  h2 not-reached: the run timed out before its turn: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
+  h3 not-reached: the run timed out before its turn: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
   slot h1: begun=true command=(action=upgrade sequence=8) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

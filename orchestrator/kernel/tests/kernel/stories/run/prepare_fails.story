@@ -22,8 +22,8 @@
 > reply h2 prepare no space left on device
   + r1 h2: failed reason=(worker-error action=prepare message="no space left on device")
   + run-stopping cause=(failed host=h2) run=r1
-  + r1 h1: cancelled reason=(run-failed host=h2)
-  + r1 h3: cancelled reason=(run-failed host=h2)
+  + r1 h1: not-reached reason=(run-failed host=h2)
+  + r1 h3: not-reached reason=(run-failed host=h2)
   + run-ended result=failed run=r1
   ~ hint h3: r1 failed
   ! retract 4 of h3
@@ -31,9 +31,9 @@
   + ignored host=h3 reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
 > state
   r1 failed
-  h1 cancelled: the run was ended by the failure of h2
+  h1 not-reached: the run was ended by the failure of h2
   h2 failed: prepare failed: no space left on device
-  h3 cancelled: the run was ended by the failure of h2
+  h3 not-reached: the run was ended by the failure of h2
 > retracted h3 at=4 deleted
   + command-retracted deleted=true host=h3 sequence=4
   ! nothing
@@ -50,16 +50,16 @@
 > reply h1 prepare reboot-required
   + r2 h1: failed reason=(worker-error action=prepare message=reboot-required)
   + run-stopping cause=(failed host=h1) run=r2
-  + r2 h2: cancelled reason=(run-failed host=h1)
-  + r2 h3: cancelled reason=(run-failed host=h1)
+  + r2 h2: not-reached reason=(run-failed host=h1)
+  + r2 h3: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r2
   ~ hint h2 h3: r2 failed
   ! retract 9 of h2, retract 10 of h3
 > state
   r2 failed
   h1 failed: prepare failed: reboot-required
-  h2 cancelled: the run was ended by the failure of h1
-  h3 cancelled: the run was ended by the failure of h1
+  h2 not-reached: the run was ended by the failure of h1
+  h3 not-reached: the run was ended by the failure of h1
 # An error after `done` and before the next command counts.
 > retracted h2 at=9 deleted
   + command-retracted deleted=true host=h2 sequence=9
@@ -81,13 +81,13 @@
 > reply h2 prepare to=13 the mirror is gone
   + r3 h2: failed reason=(worker-error action=prepare message="the mirror is gone")
   + run-stopping cause=(failed host=h2) run=r3
-  + r3 h1: cancelled reason=(run-failed host=h2)
-  + r3 h3: cancelled reason=(run-failed host=h2)
+  + r3 h1: not-reached reason=(run-failed host=h2)
+  + r3 h3: not-reached reason=(run-failed host=h2)
   + run-ended result=failed run=r3
   ~ hint h1 h3: r3 failed
   ! retract 12 of h1, retract 14 of h3
 > state
   r3 failed
-  h1 cancelled: the run was ended by the failure of h2
+  h1 not-reached: the run was ended by the failure of h2
   h2 failed: prepare failed: the mirror is gone
-  h3 cancelled: the run was ended by the failure of h2
+  h3 not-reached: the run was ended by the failure of h2

@@ -45,14 +45,14 @@
 > tick
   + r1 h2: timed-out reason=(no-reply action=upgrade)
   + slot-released host=h2 why=failed
-  + r1 h3: cancelled reason=(run-timed-out waited-for=(host-under-way host=h2))
+  + r1 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
   + run-ended result=timed-out run=r1
   ! retract 10 of h2
 > state
   r1 timed-out
   h1 failed: upgrade failed: first
   h2 timed-out: no reply to upgrade before not-after
-  h3 cancelled: the run timed out before its turn: h2 was under way
+  h3 not-reached: the run timed out before its turn: h2 was under way
 > retracted h2 at=10 given
   + command-retracted deleted=false host=h2 sequence=10
   ! nothing
@@ -103,7 +103,7 @@
   + r2 h1: failed reason=(worker-error action=upgrade message=second)
   + run-stopping cause=(failed host=h1) run=r2
   + slot-release-due host=h1 why=failed
-  + r2 h2: cancelled reason=(run-failed host=h1)
+  + r2 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r2
   ! unlock h1 of default
 > unlocked h1 granted
@@ -112,5 +112,5 @@
 > state
   r2 failed
   h1 failed: upgrade failed: second
-  h2 cancelled: the run was ended by the failure of h1
+  h2 not-reached: the run was ended by the failure of h1
   h3 failed: upgrade failed: first

@@ -84,19 +84,19 @@
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6)] not-after=2026-11-21T05:00:00Z rollout=(unreachable=fail) run=r2 trigger=(operator actor=admin)
   + run-stopping cause=(failed host=h4) run=r2
-  + r2 h1: cancelled reason=(run-failed host=h4)
-  + r2 h2: cancelled reason=(run-failed host=h4)
-  + r2 h3: cancelled reason=(run-failed host=h4)
-  + r2 h6: cancelled reason=(run-failed host=h4)
+  + r2 h1: not-reached reason=(run-failed host=h4)
+  + r2 h2: not-reached reason=(run-failed host=h4)
+  + r2 h3: not-reached reason=(run-failed host=h4)
+  + r2 h6: not-reached reason=(run-failed host=h4)
   + run-ended result=failed run=r2
   = done
 > state
   r2 failed
-  h1 cancelled: the run was ended by the failure of h4
-  h2 cancelled: the run was ended by the failure of h4
-  h3 cancelled: the run was ended by the failure of h4
+  h1 not-reached: the run was ended by the failure of h4
+  h2 not-reached: the run was ended by the failure of h4
+  h3 not-reached: the run was ended by the failure of h4
   h4 skipped: unreachable: no heartbeat when the run started
-  h6 cancelled: the run was ended by the failure of h4
+  h6 not-reached: the run was ended by the failure of h4
   slot h1: begun=true command=(action=upgrade sequence=8) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # No host is left.
 > host h1 unreachable

@@ -35,15 +35,15 @@
 > wait 3600
 > reply h2 prepare done
   + r2 h2: prepared
-  + r2 h1: cancelled reason=(run-timed-out waited-for=(hosts-unprepared host=h3))
-  + r2 h2: cancelled reason=(run-timed-out waited-for=(hosts-unprepared host=h3))
+  + r2 h1: not-reached reason=(run-timed-out waited-for=(hosts-unprepared host=h3))
+  + r2 h2: not-reached reason=(run-timed-out waited-for=(hosts-unprepared host=h3))
   + r2 h3: timed-out reason=(not-sent action=prepare)
   + run-ended result=timed-out run=r2
   ! nothing
 > state
   r2 timed-out
-  h1 cancelled: the run timed out before its turn: h3 had not answered prepare
-  h2 cancelled: the run timed out before its turn: h3 had not answered prepare
+  h1 not-reached: the run timed out before its turn: h3 had not answered prepare
+  h2 not-reached: the run timed out before its turn: h3 had not answered prepare
   h3 timed-out: prepare could not be sent before not-after
 > retracted h2 at=3 given
 # While one is upgraded; the clock stepped backwards in between.
@@ -73,15 +73,15 @@
 > wait 7900
 > tick
   + r3 h1: timed-out reason=(no-reply action=upgrade)
-  + r3 h2: cancelled reason=(run-timed-out waited-for=(host-under-way host=h1))
-  + r3 h3: cancelled reason=(run-timed-out waited-for=(host-under-way host=h1))
+  + r3 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
+  + r3 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
   + run-ended result=timed-out run=r3
   ! retract 12 of h1
 > state
   r3 timed-out
   h1 timed-out: no reply to upgrade before not-after
-  h2 cancelled: the run timed out before its turn: h1 was under way
-  h3 cancelled: the run timed out before its turn: h1 was under way
+  h2 not-reached: the run timed out before its turn: h1 was under way
+  h3 not-reached: the run timed out before its turn: h1 was under way
   slot h1: begun=true command=(action=upgrade sequence=12) group=default provider=embedded run=r3 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
 > retracted h1 at=12 given
   + command-retracted deleted=false host=h1 sequence=12
@@ -118,16 +118,16 @@
 > wait 600
 > cancel
   + r4 h1: timed-out reason=(no-reply action=reboot unreachable=true)
-  + r4 h2: cancelled reason=(run-timed-out waited-for=(host-under-way host=h1))
-  + r4 h3: cancelled reason=(run-timed-out waited-for=(host-under-way host=h1))
+  + r4 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
+  + r4 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
   + run-ended result=timed-out run=r4
   = refused: no run is active
   ! retract 21 of h1
 > state
   r4 timed-out
   h1 timed-out: no reply to reboot before not-after; it no longer sent heartbeats
-  h2 cancelled: the run timed out before its turn: h1 was under way
-  h3 cancelled: the run timed out before its turn: h1 was under way
+  h2 not-reached: the run timed out before its turn: h1 was under way
+  h3 not-reached: the run timed out before its turn: h1 was under way
   slot h1: begun=true command=(action=reboot sequence=21) group=default provider=embedded run=r4 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
 # A request after not-after does not see the expired run; the last reply, read late, completes a run.
 > host h1

@@ -201,7 +201,7 @@
 > reply h1 upgrade disk full
   + r5 h1: failed reason=(worker-error action=upgrade message="disk full")
   + run-stopping cause=(failed host=h1) run=r5
-  + r5 h2: cancelled reason=(run-failed host=h1)
+  + r5 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r5
 > trigger r6
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r6 trigger=(operator actor=admin)

@@ -20,7 +20,7 @@
 > reply h2 prepare unhealthy: a unit has failed
   + r1 h2: failed reason=(worker-error action=prepare message="unhealthy: a unit has failed")
   + run-stopping cause=(failed host=h2) run=r1
-  + r1 h1: cancelled reason=(run-failed host=h2)
+  + r1 h1: not-reached reason=(run-failed host=h2)
   + run-ended result=failed run=r1
 > explain h2
   no run is active; no run starts automatically: no maintenance windows are configured | why=no-run,no-windows
@@ -51,12 +51,12 @@
 > reply h1 reboot unhealthy: a unit has failed
   + r2 h1: failed reason=(unhealthy message="a unit has failed")
   + run-stopping cause=(failed host=h1) run=r2
-  + r2 h2: cancelled reason=(run-failed host=h1)
+  + r2 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r2
 > explain h1
   it has held a slot of group default since 2026-11-21T01:00:00Z: not healthy after its reboot: a unit has failed; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 > state
   r2 failed
   h1 failed: not healthy after its reboot: a unit has failed
-  h2 cancelled: the run was ended by the failure of h1
+  h2 not-reached: the run was ended by the failure of h1
   slot h1: begun=true command=(action=reboot sequence=12) group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

@@ -25,13 +25,13 @@
 > wait 3600
 > tick
   + r1 h1: timed-out reason=(not-sent action=upgrade)
-  + r1 h2: cancelled reason=(run-timed-out waited-for=(host-under-way host=h1))
+  + r1 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
   + run-ended result=timed-out run=r1
   ! new fence above 1
 > state
   r1 timed-out
   h1 timed-out: upgrade could not be sent before not-after
-  h2 cancelled: the run timed out before its turn: h1 was under way
+  h2 not-reached: the run timed out before its turn: h1 was under way
   slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=1
 # In the meantime the next run starts. The host gets no command again before it is certain that the first upgrade is not
 # on its way, and the next host of its group is denied the slot.

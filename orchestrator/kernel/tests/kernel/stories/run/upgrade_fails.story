@@ -41,13 +41,13 @@
 > reply h2 upgrade dpkg was interrupted
   + r1 h2: failed reason=(worker-error action=upgrade message="dpkg was interrupted")
   + run-stopping cause=(failed host=h2) run=r1
-  + r1 h3: cancelled reason=(run-failed host=h2)
+  + r1 h3: not-reached reason=(run-failed host=h2)
   + run-ended result=failed run=r1
 > state
   r1 failed
   h1 upgraded
   h2 failed: upgrade failed: dpkg was interrupted
-  h3 cancelled: the run was ended by the failure of h2
+  h3 not-reached: the run was ended by the failure of h2
   slot h2: begun=true command=(action=upgrade sequence=10) failed=true group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h2
   it has held a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows

@@ -95,7 +95,7 @@
 > reply h2 upgrade kernel panic
   + r1 h2: failed reason=(worker-error action=upgrade message="kernel panic")
   + run-stopping cause=(failed host=h2) run=r1
-  + r1 h3: cancelled reason=(run-failed host=h2)
+  + r1 h3: not-reached reason=(run-failed host=h2)
   + run-ended result=failed run=r1
 # The failed host keeps its slot after the run. In the next run its slot is requested again, after the lock server has
 # denied one to the host that is first.
@@ -103,7 +103,7 @@
   r1 failed
   h1 upgraded
   h2 failed: upgrade failed: kernel panic
-  h3 cancelled: the run was ended by the failure of h2
+  h3 not-reached: the run was ended by the failure of h2
   slot h2: begun=true command=(action=upgrade sequence=12) failed=true group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:30Z rollout=() run=r2 trigger=(operator actor=admin)

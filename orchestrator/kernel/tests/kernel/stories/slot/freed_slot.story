@@ -34,7 +34,7 @@
 > reply h1 upgrade disk full
   + r1 h1: failed reason=(worker-error action=upgrade message="disk full")
   + run-stopping cause=(failed host=h1) run=r1
-  + r1 h2: cancelled reason=(run-failed host=h1)
+  + r1 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r1
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
@@ -61,7 +61,7 @@
 > reply h2 upgrade disk full
   + r2 h2: failed reason=(worker-error action=upgrade message="disk full")
   + run-stopping cause=(failed host=h2) run=r2
-  + r2 h1: cancelled reason=(run-failed host=h2)
+  + r2 h1: not-reached reason=(run-failed host=h2)
   + run-ended result=failed run=r2
 # Both hold a slot in the state, and the server has one only: that of h2.
 > trigger r3

@@ -85,7 +85,7 @@
 > reply h1 upgrade no
   + r1 h1: failed reason=(worker-error action=upgrade message=no)
   + run-stopping cause=(failed host=h1) run=r1
-  + r1 h2: cancelled reason=(run-failed host=h1)
+  + r1 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r1
 > release edge h1 wrong group
   = refused: there is no group edge
@@ -96,7 +96,7 @@
 > state
   r1 failed
   h1 failed: upgrade failed: no
-  h2 cancelled: the run was ended by the failure of h1
+  h2 not-reached: the run was ended by the failure of h1
 # A holder that has left the inventory loses its slot only if the settings allow it.
 > lock default h2
   + lock-granted actor=admin group=default id=h2
@@ -152,7 +152,7 @@
   ! nothing
 > wait 3600
 > tick
-  + r0 h1: cancelled reason=(run-timed-out waited-for=(host-under-way host=h2))
+  + r0 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
   + r0 h2: timed-out reason=(no-reply action=upgrade)
   + run-ended result=timed-out run=r0
   ! retract 12 of h2
@@ -195,7 +195,7 @@
 > reply h1 upgrade no
   + r2 h1: failed reason=(worker-error action=upgrade message=no)
   + run-stopping cause=(failed host=h1) run=r2
-  + r2 h2: cancelled reason=(run-failed host=h1)
+  + r2 h2: not-reached reason=(run-failed host=h1)
   + run-ended result=failed run=r2
 > release default h1 it burnt again
   + slot-release-due host=h1 why=operator

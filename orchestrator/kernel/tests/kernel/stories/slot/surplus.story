@@ -67,7 +67,7 @@
 # The run ends while a slot is requested: it is released.
 > wait 20000
 > tick
-  + r1 h1: cancelled reason=(run-timed-out waited-for=(host-under-way host=h3))
+  + r1 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h3))
   + slot-release-due host=h1 why=not-needed
   + r1 h3: timed-out reason=(not-sent action=upgrade)
   + run-ended result=timed-out run=r1
@@ -89,6 +89,6 @@
   ! nothing
 > state
   r1 timed-out
-  h1 cancelled: the run timed out before its turn: h3 was under way
+  h1 not-reached: the run timed out before its turn: h3 was under way
   h2 upgraded
   h3 timed-out: upgrade could not be sent before not-after

@@ -32,10 +32,10 @@
 > tick
 > control-read
 > tick
-  + r1 h3: cancelled reason=unreachable
+  + r1 h3: skipped reason=unreachable
 > tick
 > explain h3
-  unreachable: no heartbeat when the run started | status=cancelled | since=2026-11-21T01:00:00Z | why=unreachable | in-run=unreachable
+  unreachable: no heartbeat when the run started | status=skipped | since=2026-11-21T01:00:00Z | why=unreachable | in-run=unreachable
 > reply h2 prepare done
   + r1 h2: prepared
   + upgrades-began run=r1
@@ -50,7 +50,7 @@
   r1 active
   h1 upgrading
   h2 prepared
-  h3 cancelled: unreachable: no heartbeat when the run started
+  h3 skipped: unreachable: no heartbeat when the run started
   h4 prepared
   slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # Hosts that were reachable when the run started are waited for.
@@ -89,17 +89,17 @@
   + r2 h1: prepared
 > host h3 unreachable
 > tick
-  + r2 h3: cancelled reason=unreachable
+  + r2 h3: skipped reason=unreachable
   + run-stopping cause=(failed host=h3) run=r2
-  + r2 h1: cancelled reason=(run-failed host=h3)
-  + r2 h2: cancelled reason=(run-failed host=h3)
-  + r2 h4: cancelled reason=(run-failed host=h3)
+  + r2 h1: not-reached reason=(run-failed host=h3)
+  + r2 h2: not-reached reason=(run-failed host=h3)
+  + r2 h4: not-reached reason=(run-failed host=h3)
   + run-ended result=failed run=r2
   ~ hint h2 h3 h4: r2 failed
   ! retract 4 of h3, retract 14 of h2, retract 15 of h3, retract 16 of h4
 > state
   r2 failed
-  h1 cancelled: the run was ended by the failure of h3
-  h2 cancelled: the run was ended by the failure of h3
-  h3 cancelled: unreachable: no heartbeat when the run started
-  h4 cancelled: the run was ended by the failure of h3
+  h1 not-reached: the run was ended by the failure of h3
+  h2 not-reached: the run was ended by the failure of h3
+  h3 skipped: unreachable: no heartbeat when the run started
+  h4 not-reached: the run was ended by the failure of h3

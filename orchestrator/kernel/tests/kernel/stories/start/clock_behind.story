@@ -42,12 +42,12 @@
   the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=prepared | since=2026-11-21T01:00:00Z | why=clock-behind@2026-11-21T03:00:00Z | in-run=clock-behind
 > wait 2h
 > tick
-  + r1 h2: cancelled reason=(run-timed-out waited-for=(clock-behind newest=2026-11-21T04:00:00Z))
+  + r1 h2: not-reached reason=(run-timed-out waited-for=(clock-behind newest=2026-11-21T04:00:00Z))
   + run-ended result=timed-out run=r1
 > state
   r1 timed-out
   h1 upgraded
-  h2 cancelled: the run timed out before its turn: the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z
+  h2 not-reached: the run timed out before its turn: the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z
 # No run is recorded as missed, and no host queued for a reboot, until it is known what time it is.
 > settings embedded default:1 in-windows queue-required
   + settings-adopted settings=(auto-approve=true reboot=(in-windows=true max-concurrent=1 queue-required=true unreachable-max=0))
