@@ -46,6 +46,11 @@ impl Describe for Reason {
             Self::RunTimedOut { waited_for } => {
                 write!(f, "the run timed out {}", before_what(waited_for.as_ref()))
             }
+            Self::NoTimeLeft { expected, waited_for } => write!(
+                f,
+                "less was left of the run than the {expected} that a host takes (expected-duration) {}",
+                before_what(waited_for.as_ref())
+            ),
             Self::Restored { actor } => {
                 write!(f, "the site was restored by {actor}; what became of the host is not known")
             }

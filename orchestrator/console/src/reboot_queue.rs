@@ -128,6 +128,10 @@ impl Describe for QueueBlocker {
             Self::NoWindow => f.write_str(
                 "no maintenance window is open, and reboots are bound to them ([reboot] in-windows)",
             ),
+            Self::NoTimeLeft { expected } => write!(
+                f,
+                "less is left of the maintenance window than the {expected} that a host takes (rollout.expected-duration), and reboots are bound to the windows ([reboot] in-windows)"
+            ),
             Self::UnclearWindows { why: it } => {
                 write!(f, "the maintenance windows cannot be worked out: {it}")
             }

@@ -10,6 +10,10 @@ impl Describe for RunRefusal {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimeoutTooShort => f.write_str("timeout: must be at least 1s"),
+            Self::NothingFits { expected } => write!(
+                f,
+                "timeout: a host takes {expected} (rollout.expected-duration), so that none would be begun: write more than that"
+            ),
             Self::NoRun => f.write_str("no run is active"),
             Self::NotInRun { run, host } => write!(f, "{host} is not in the active run {run}"),
             Self::HostFinished { host, status } => {

@@ -21,13 +21,14 @@ type Step = fn(&State, &View, DateTime<Utc>) -> Option<Vec<Fact>>;
 
 /// What follows from the state itself, in order: the first step from which something follows is taken, and this repeats until
 /// nothing follows from any.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     pause::end,
     // A run whose last reply is read after its deadline is complete all the same.
     run::finish,
     run::expire,
     run::time_out_boots,
     run::stop,
+    run::leave_out_late,
     run::begin_upgrades,
     node::time_out_drains,
     reboot_queue::cancel_unneeded,

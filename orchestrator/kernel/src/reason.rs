@@ -99,6 +99,14 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_for: Option<LastWait>,
     },
+    /// Less was left of the run than a host takes, before this host was upgraded.
+    NoTimeLeft {
+        /// How long a host takes: the rollout's `expected-duration`.
+        expected: Duration,
+        /// What the host was waiting for then; absent if its turn was about to come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waited_for: Option<LastWait>,
+    },
     /// The site was restored, so the state of the host is not known.
     Restored {
         /// Who restored it.
@@ -309,6 +317,7 @@ impl Reason {
             | Self::NotSent { .. }
             | Self::RunFailed { .. }
             | Self::RunTimedOut { .. }
+            | Self::NoTimeLeft { .. }
             | Self::AwaitsApproval { .. }
             | Self::DrainRefused { .. }
             | Self::DrainTimedOut { .. }

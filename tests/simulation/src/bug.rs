@@ -96,6 +96,8 @@ bugs! {
     RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 74;
     /// Pauses are forgotten at a takeover.
     PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 26;
+    /// How long a host takes is forgotten at a takeover.
+    ExpectedForgotten: "expected-forgotten", [OrchestratorCrash] => ["fits"], seed 27;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
     GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 36;
     /// Commands are sent before the facts that they follow from are in the journal.
@@ -234,7 +236,7 @@ bugs! {
 impl Bug {
     /// Whether it is about operators who steer runs.
     pub(crate) const fn is_of_steering(self) -> bool {
-        matches!(self, Self::PauseForgotten)
+        matches!(self, Self::PauseForgotten | Self::ExpectedForgotten)
     }
 
     /// Whether it is one of the reboot queue.

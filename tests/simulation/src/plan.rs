@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use fastrand::Rng;
-use os_upgrade_calendar::{Duration as BootTimeout, Window};
+use os_upgrade_calendar::{Duration as WholeSeconds, Window};
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
@@ -88,8 +88,8 @@ pub(crate) struct HostPlan {
 }
 
 /// From so short that many boots take longer to so long that none does.
-const BOOT_TIMEOUTS: [BootTimeout; 3] =
-    [BootTimeout::from_secs(5), BootTimeout::from_secs(60), BootTimeout::from_secs(1_800)];
+const BOOT_TIMEOUTS: [WholeSeconds; 3] =
+    [WholeSeconds::from_secs(5), WholeSeconds::from_secs(60), WholeSeconds::from_secs(1_800)];
 
 pub(crate) fn application() -> ApplicationName {
     ApplicationName::new("debian").expect("a valid name")
@@ -202,6 +202,7 @@ impl Plan {
     /// The plan with operators who steer runs.
     pub(crate) fn with_steering(mut self, rng: &mut Rng) -> Self {
         self.steer = Some(SteerPlan::draw(rng));
+        self.config.rollout.expected_duration = rng.bool().then(|| WholeSeconds::from_secs(rng.u64(1..=60)));
         for group in self.settings.groups.keys() {
             if rng.bool() {
                 self.settings.failed.insert(group.clone(), rng.u32(1..=2));
@@ -384,6 +385,7 @@ pub(crate) fn draw_config(rng: &mut Rng) -> Config {
             max_failures: *rng.choice(&[0, 0, 1, 10]).expect("not empty"),
             unreachable: if rng.bool() { UnreachablePolicy::Skip } else { UnreachablePolicy::Fail },
             boot_timeout: *rng.choice(&BOOT_TIMEOUTS).expect("not empty"),
+            expected_duration: None,
         },
         ..draw_windows(rng)
     }

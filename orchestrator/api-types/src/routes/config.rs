@@ -535,6 +535,10 @@ pub struct Rollout {
     /// How long a host may take to answer `reboot`, including its boot and its worker's health check; at least 1 s.
     #[schema(required = false, value_type = TimeoutText, default = "30m")]
     pub boot_timeout: String,
+    /// How long a host takes from its slot until it is back, at least 1 s: with less than that left of the run none is begun, and with less
+    /// than that left of a window no run starts by itself. Absent: no bound.
+    #[schema(required = false, value_type = TimeoutText)]
+    pub expected_duration: String,
 }
 
 /// A changed place in the configuration.

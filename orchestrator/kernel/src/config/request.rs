@@ -115,7 +115,7 @@ fn delete(state: &State, expected: &Expected, actor: &str) -> Result<Granted, Co
 fn has_other_windows(one: &Config, other: &Config) -> bool {
     one.maintenance_windows != other.maintenance_windows
         || one.deny_windows != other.deny_windows
-        || one.minimum_remaining != other.minimum_remaining
+        || one.needed() != other.needed()
 }
 
 /// Checks the windows together and in this site's zone.
@@ -124,7 +124,10 @@ fn check_windows(state: &State, view: &View, config: &Config, now: DateTime<Utc>
     calendar.check(now)?;
     let opens = calendar.occurrences(now).next().transpose()?;
     match start::next(config, &state.settings, &view.zones, Watermark::NONE, now)? {
-        None if opens.is_some() => Err(ConfigError::NoneLongEnough(config.minimum_remaining)),
+        None if opens.is_some() => {
+            let (key, needed) = config.needed();
+            Err(ConfigError::NoneLongEnough { key, needed })
+        }
         None | Some(_) => Ok(()),
     }
 }

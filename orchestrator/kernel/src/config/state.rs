@@ -53,6 +53,9 @@ pub struct Rollout {
     pub unreachable: UnreachablePolicy,
     /// How long a host may take to answer `reboot`, including its boot and the worker's health check; at least 1 s.
     pub boot_timeout: Duration,
+    /// How long a host takes from its slot until it is back, at least 1 s: no host is begun with less than that left. Absent: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_duration: Option<Duration>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
@@ -70,6 +73,7 @@ impl Default for Rollout {
             unreachable: UnreachablePolicy::Skip,
             // Servers with much memory test it for a quarter of an hour when they boot.
             boot_timeout: Duration::from_secs(30 * 60),
+            expected_duration: None,
         }
     }
 }
@@ -110,6 +114,9 @@ pub enum ConfigError {
         "rollout/boot-timeout: must be at least 1s; a run never lasts beyond its not-after, whatever this is"
     )]
     NoTimeToBoot,
+    /// Nothing takes no time.
+    #[error("rollout/expected-duration: must be at least 1s; leave it out if it is not known")]
+    NoExpectedDuration,
     /// A window is listed twice.
     #[error("{list}/{index}: the same window is listed twice, also at {list}/{first}")]
     DuplicateWindow {
@@ -124,11 +131,23 @@ pub enum ConfigError {
     #[error(transparent)]
     Windows(#[from] CalendarError),
     /// No run would ever start.
-    #[error("minimum-remaining: no occurrence of the maintenance windows is longer than {0}; write less")]
-    NoneLongEnough(Duration),
+    #[error("{key}: no occurrence of the maintenance windows is longer than {needed}; write less")]
+    NoneLongEnough {
+        /// The key of what is longer.
+        key: &'static str,
+        needed: Duration,
+    },
 }
 
 impl Config {
+    /// How much of an occurrence must be left for a run to start in it, and the key that says so.
+    pub(crate) fn needed(&self) -> (&'static str, Duration) {
+        match self.rollout.expected_duration {
+            Some(expected) if self.minimum_remaining < expected => ("rollout/expected-duration", expected),
+            Some(_) | None => ("minimum-remaining", self.minimum_remaining),
+        }
+    }
+
     /// Checks what the types do not ensure.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (index, application) in self.worker_applications.iter().enumerate() {
@@ -141,6 +160,9 @@ impl Config {
         }
         if is_zero(&self.rollout.boot_timeout) {
             return Err(ConfigError::NoTimeToBoot);
+        }
+        if self.rollout.expected_duration.is_some_and(|expected| is_zero(&expected)) {
+            return Err(ConfigError::NoExpectedDuration);
         }
         check_distinct("maintenance-windows", &self.maintenance_windows)?;
         check_distinct("deny-windows", &self.deny_windows)?;

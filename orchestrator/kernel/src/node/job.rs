@@ -12,6 +12,7 @@ use crate::fact::{Fact, NodeFact};
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
 use crate::reason::Reason;
+use crate::run::Run;
 use crate::slot::{ReleaseCause, release};
 use crate::state::State;
 use crate::step::{Stage, Step, StepEvent};
@@ -330,6 +331,11 @@ impl Answered<'_> {
         let (state, host) = (self.state, &self.job.host);
         let drained = self.fact(NodeStep::Drained { boot_id: boot_id.map(ToOwned::to_owned) });
         if let Some(step) = state.step_at(host, Stage::Drain) {
+            // It took so long that the upgrade fits no more: the run leaves its host out, or ends.
+            let is_late = |run: &Run| step.owner.is_run(&run.id) && !run.fits(self.now);
+            if state.run.as_ref().is_some_and(is_late) {
+                return Vec::new();
+            }
             return state
                 .drained(self.view, &step, boot_id)
                 .map(|begun| vec![drained, begun])

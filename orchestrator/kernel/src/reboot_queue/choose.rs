@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
-use os_upgrade_calendar::CalendarError;
+use os_upgrade_calendar::{CalendarError, Duration};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
@@ -115,6 +115,11 @@ pub enum QueueBlocker {
     ClusterUnseen,
     /// The queue is bound to the maintenance windows, and none is open.
     NoWindow,
+    /// The queue is bound to the maintenance windows, and less is left of the one that is open than a host takes.
+    NoTimeLeft {
+        /// How long a host takes: the rollout's `expected-duration`.
+        expected: Duration,
+    },
     /// The queue is bound to the maintenance windows, which cannot be worked out.
     UnclearWindows {
         /// What is wrong with the windows.
@@ -146,6 +151,7 @@ impl QueueBlocker {
             | Self::Clock(_)
             | Self::ClusterUnseen
             | Self::NoWindow
+            | Self::NoTimeLeft { .. }
             | Self::UnclearWindows { .. } => true,
             Self::NothingQueued
             | Self::ApiServerWaits { .. }

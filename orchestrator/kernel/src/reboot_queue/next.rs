@@ -45,7 +45,11 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
         return Err(QueueBlocker::Clock(doubt.clone()));
     }
     if settings.in_windows {
-        open_window(state, view, now)?;
+        let open = open_window(state, view, now)?;
+        let expected = state.config.as_ref().and_then(|config| config.rollout.expected_duration);
+        if let Some(expected) = expected.filter(|expected| open.end < now + expected.to_delta()) {
+            return Err(QueueBlocker::NoTimeLeft { expected });
+        }
     }
     Ok(next)
 }

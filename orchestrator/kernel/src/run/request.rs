@@ -49,6 +49,11 @@ pub enum RunOperation {
 pub enum RunRefusal {
     /// The timeout is zero.
     TimeoutTooShort,
+    /// A host takes as long as the timeout, or longer.
+    NothingFits {
+        /// How long a host takes: the rollout's `expected-duration`.
+        expected: Duration,
+    },
     /// No run is active.
     NoRun,
     /// The host is not in the active run.
@@ -77,7 +82,10 @@ impl RunRefusal {
         match self {
             Self::TimeoutTooShort => RefusalClass::Invalid,
             Self::NotInRun { .. } => RefusalClass::Missing,
-            Self::NoRun | Self::HostFinished { .. } | Self::HostUncertain { .. } => RefusalClass::Conflict,
+            Self::NothingFits { .. }
+            | Self::NoRun
+            | Self::HostFinished { .. }
+            | Self::HostUncertain { .. } => RefusalClass::Conflict,
             Self::NotStartable(blocker) => match blocker {
                 StartBlocker::NoConfiguration => RefusalClass::Missing,
                 StartBlocker::Paused(_)
@@ -127,6 +135,12 @@ fn start_now(
         // Other blockers may pass, and the timeout would still be too short.
         Ok(_) | Err(_) if timeout.as_secs() == 0 => Err(RunRefusal::TimeoutTooShort),
         Err(by) => Err(RunRefusal::NotStartable(by)),
+        Ok(startable)
+            if let Some(expected) =
+                startable.config.rollout.expected_duration.filter(|expected| timeout <= *expected) =>
+        {
+            Err(RunRefusal::NothingFits { expected })
+        }
         Ok(startable) => {
             // In whole seconds, as messages carry it: both sides must mean the same instant.
             let not_after = now.trunc_subsecs(0) + timeout.to_delta();

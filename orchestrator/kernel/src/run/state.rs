@@ -1,7 +1,8 @@
 //! A run: one pass through the hosts of a site, with the state of each host in it.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
+use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 use strum::VariantNames as _;
@@ -314,6 +315,12 @@ impl Run {
     /// Whether every host has a final status.
     pub fn is_finished(&self) -> bool {
         HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
+    }
+
+    /// Whether a host that begins at `now` is expected to be through before the run ends.
+    pub(crate) fn fits(&self, now: DateTime<Utc>) -> bool {
+        let expected = self.rollout.expected_duration.map_or(TimeDelta::zero(), Duration::to_delta);
+        now < self.not_after && now + expected <= self.not_after
     }
 
     /// How it ends, now that every host has a final status.

@@ -37,6 +37,22 @@ pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<V
     Some(facts)
 }
 
+/// Ends the part of the hosts that have not been told to upgrade, once less is left of the run than a host takes; those at work are finished.
+/// As at the deadline, a new leader waits for answers first.
+pub(crate) fn leave_out_late(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref().filter(|run| run.stopping.is_none() && !run.fits(now))?;
+    let expected = run.rollout.expected_duration.filter(|_| view.may_time_out())?;
+    let mut late = run.hosts().iter().filter(|(_, host)| host.status.is_before_upgrade()).peekable();
+    late.peek()?;
+    let waits = LastWaits::of(state, view, run, now);
+    let left_out = late.flat_map(|(name, host)| {
+        let no_time = || Reason::NoTimeLeft { expected, waited_for: last_wait(state, &waits, name, host) };
+        let reason = host.reason.clone().filter(Reason::is_of_drain).unwrap_or_else(no_time);
+        state.no_longer_waits(run, name, HostEvent::NotReached { reason })
+    });
+    Some(left_out.collect())
+}
+
 /// What a host of the run that has not been told to upgrade waits for.
 fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHost) -> Option<LastWait> {
     if host.status == HostStatus::Draining {

@@ -68,12 +68,8 @@ fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
 }
 
 fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    // A run past its deadline ends as soon as its hosts have had time to answer.
-    if !state.may_begin(run)
-        || run.ready().is_empty()
-        || !view.clock.is_beyond_doubt()
-        || run.not_after <= now
-    {
+    // A run that has too little time left leaves its hosts out, or ends, as soon as those at work have had time to answer.
+    if !state.may_begin(run) || run.ready().is_empty() || !view.clock.is_beyond_doubt() || !run.fits(now) {
         return None;
     }
     let mut fronts: Vec<Place> =

@@ -215,8 +215,8 @@ fn granted(
     now: DateTime<Utc>,
 ) -> Vec<Fact> {
     let is_certain = view.clock.is_beyond_doubt();
-    // A run past its deadline gives it back when it ends.
-    if is_certain && run.not_after <= now {
+    // A run that has too little time left gives it back when it leaves its hosts out, or ends.
+    if is_certain && !run.fits(now) {
         return Vec::new();
     }
     if is_certain && state.may_begin(run) && state.waits_for_nodes(view, host).is_none() {

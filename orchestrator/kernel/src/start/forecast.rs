@@ -214,7 +214,7 @@ pub(crate) fn start_in(
 
 /// The last time at which a run may still start in `occurrence`.
 fn latest(occurrence: Occurrence, config: &Config) -> DateTime<Utc> {
-    occurrence.end - config.minimum_remaining.to_delta()
+    occurrence.end - config.needed().1.to_delta()
 }
 
 /// How long after the start of an occurrence a site starts its run: at most `spread`. Always the same for the same site

@@ -196,6 +196,7 @@ impl From<QueueBlocker> for Why {
             | QueueBlocker::Clock(_)
             | QueueBlocker::ClusterUnseen
             | QueueBlocker::NoWindow
+            | QueueBlocker::NoTimeLeft { .. }
             | QueueBlocker::UnclearWindows { .. } => (None, None),
         };
         Self { cause: Cause::Queue(by), until, since }

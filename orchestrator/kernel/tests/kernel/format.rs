@@ -227,6 +227,17 @@ fn reasons() {
             },
             r#"{"kind":"run-timed-out","waited-for":{"kind":"node-undrained","waits":{"kind":"not-ready"}}}"#,
         ),
+        (
+            Reason::NoTimeLeft { expected: Duration::from_secs(1_200), waited_for: None },
+            r#"{"kind":"no-time-left","expected":"20m"}"#,
+        ),
+        (
+            Reason::NoTimeLeft {
+                expected: Duration::from_secs(1_200),
+                waited_for: Some(LastWait::HostUnderWay { host: host("h2"), others: 0 }),
+            },
+            r#"{"kind":"no-time-left","expected":"20m","waited-for":{"kind":"host-under-way","host":"h2"}}"#,
+        ),
         (Reason::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
         (Reason::AwaitsApproval { host: host("h1") }, r#"{"kind":"awaits-approval","host":"h1"}"#),
         (

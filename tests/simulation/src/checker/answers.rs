@@ -125,6 +125,7 @@ impl AnswerContext<'_> {
             | Refusal::Config(ConfigRefusal::NoConfiguration) => self.runs.was_configured(None, self.called),
             Refusal::Run(
                 RunRefusal::TimeoutTooShort
+                | RunRefusal::NothingFits { .. }
                 | RunRefusal::NotStartable(
                     StartBlocker::NoHosts { .. }
                     | StartBlocker::NoneApproved { .. }

@@ -13,7 +13,7 @@ use os_upgrade_kernel::fact::{ConfigFact, ControlFact, RunFact};
 use os_upgrade_kernel::{Config, Fact, MissedRun};
 
 use super::clock::{DecisionClock, ERROR_MAX};
-use super::runs::Runs;
+use super::runs::{Runs, needed};
 use super::violation::Violation;
 
 /// What is known of missed runs.
@@ -176,6 +176,6 @@ impl InForce {
 
     /// Until when a run can start in `occurrence`.
     fn latest(&self, occurrence: Occurrence) -> DateTime<Utc> {
-        occurrence.end - self.config.minimum_remaining.to_delta()
+        occurrence.end - needed(&self.config)
     }
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use os_upgrade_calendar::{Calendar, Occurrence, Zones};
 use os_upgrade_kernel::fact::{ConfigFact, RunFact};
-use os_upgrade_kernel::{Config, Fact, StopCause, Trigger};
+use os_upgrade_kernel::{Config, Fact, HostEvent, StopCause, Trigger};
 use os_upgrade_protocol::{Hint, RunId};
 
 use super::violation::Violation;
@@ -22,6 +22,8 @@ pub(super) struct RunSeen {
     /// When any instance first showed its end.
     pub(super) end_shown: Option<Micros>,
     pub(super) not_after: DateTime<Utc>,
+    /// How long a host takes, as the operators say; zero if they do not.
+    expected: TimeDelta,
 }
 
 impl RunSeen {
@@ -60,15 +62,32 @@ impl Runs {
         self.seen.get(run)
     }
 
+    /// Nothing begins at `at` for which the run has too little time left.
+    fn check_fit(
+        &self,
+        at: DateTime<Utc>,
+        run: &RunId,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        let seen = self.seen.get(run).filter(|seen| seen.not_after < at + seen.expected);
+        seen.map_or(Ok(()), |RunSeen { not_after, expected, .. }| {
+            let text = format!("{} at {at}, takes {expected}, and the run ends at {not_after}", what());
+            Err(Violation::new("fits", text))
+        })
+    }
+
     /// A fact of the time `at` was added to the journal.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         match fact {
             Fact::Config(ConfigFact::Replaced { config, .. }) => self.configs.push((now, config.clone())),
-            Fact::Run(RunFact::Started { run, trigger, not_after, .. }) => {
+            Fact::Run(RunFact::Started { run, trigger, not_after, rollout, .. }) => {
                 let not_after = *not_after;
-                let seen = RunSeen { started: now, stopped: None, ended: None, end_shown: None, not_after };
+                let expected = rollout.expected_duration.map_or(TimeDelta::zero(), |it| it.to_delta());
+                let (stopped, ended, end_shown) = (None, None, None);
+                let seen = RunSeen { started: now, stopped, ended, end_shown, not_after, expected };
                 self.seen.insert(run.clone(), seen);
+                self.check_fit(at, run, || format!("run {run} starts"))?;
                 if let Trigger::Window { start, end } = trigger {
                     return self.check_scheduled(at, Occurrence { start: *start, end: *end }, not_after);
                 }
@@ -85,6 +104,13 @@ impl Runs {
                 if let Some(run) = self.seen.get_mut(run) {
                     run.ended = Some(now);
                 }
+            }
+            Fact::Run(RunFact::Host {
+                run,
+                host,
+                event: event @ (HostEvent::SlotGranted { .. } | HostEvent::Drained),
+            }) => {
+                self.check_fit(at, run, || format!("{host}: {}", event.name()))?;
             }
             // The other facts are about no run as a whole.
             _ => {}
@@ -128,7 +154,7 @@ impl Runs {
         if calendar.containing(at) != Ok(Some(occurrence)) || not_after != occurrence.end {
             return wrong(format!("a run starts automatically at {at} in {occurrence:?}, until {not_after}"));
         }
-        if occurrence.end - at < config.minimum_remaining.to_delta() {
+        if occurrence.end - at < needed(config) {
             return wrong(format!("a run starts automatically at {at}, too late in {occurrence:?}"));
         }
         let is_second = self.has_used_lately(occurrence);
@@ -190,4 +216,10 @@ impl Runs {
         let starts = self.seen.values().map(|run| run.started).filter(|start| *start >= since);
         [since, now].into_iter().chain(ends).chain(starts).any(|at| !active(at))
     }
+}
+
+/// How much of an occurrence must be left for a run to start in it.
+pub(super) fn needed(config: &Config) -> TimeDelta {
+    let expected = config.rollout.expected_duration.map_or(TimeDelta::zero(), |it| it.to_delta());
+    config.minimum_remaining.to_delta().max(expected)
 }

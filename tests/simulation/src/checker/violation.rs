@@ -15,6 +15,7 @@
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
 //! | fair | a host leaves a free slot to each client that was refused before the host's turn came and may still ask again; no client waits for long | `semaphore`, `turns` |
 //! | turn | of the hosts of a group that could start, the one whose last turn lies most runs back goes first | `order` |
+//! | fits | nothing begins for which less is left of its run than a host takes | `runs` |
 //! | paused | on a paused site nothing begins, and a pause ends when its end has come, or by an operator | `pause` |
 //! | lease | only the process that holds the lease sends requests to the lock server | `lock_server` |
 //! | rate | requests do not exceed the lock server's limits, and respect `Retry-After` | `lock_server` |

@@ -246,7 +246,8 @@ impl World {
     fn base_config(&self) -> Config {
         let Config { worker_applications, rollout, .. } = self.plan.config.clone();
         // Every host comes back now, and none should be given up because it boots slowly.
-        let rollout = Rollout { boot_timeout: Rollout::default().boot_timeout, ..rollout };
+        let rollout =
+            Rollout { boot_timeout: Rollout::default().boot_timeout, expected_duration: None, ..rollout };
         Config { worker_applications, rollout, ..Config::default() }
     }
 

@@ -196,7 +196,7 @@ impl World {
                 self.cluster_back();
                 true
             }
-            EntryBlocker::Queue(QueueBlocker::NoWindow) => {
+            EntryBlocker::Queue(QueueBlocker::NoWindow | QueueBlocker::NoTimeLeft { .. }) => {
                 let is_new = !std::mem::replace(has_windows, true);
                 !is_new || self.until_granted("windows are accepted", Self::config_with_windows)
             }

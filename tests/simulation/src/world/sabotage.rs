@@ -178,6 +178,7 @@ impl World {
             Some(Bug::WithdrawalForgotten) => without_withdrawal,
             Some(Bug::RemovalForgotten) => without_removal,
             Some(Bug::PauseForgotten) => without_pause,
+            Some(Bug::ExpectedForgotten) => without_expected,
             _ => return Event::Journal { sequence, stored_at, message: Ok(message) },
         };
         Event::Journal { sequence, stored_at, message: Ok(with_facts(message, |facts| each(facts, instead))) }
@@ -274,6 +275,13 @@ fn without_withdrawal(fact: Fact) -> Vec<Fact> {
 
 fn without_pause(fact: Fact) -> Vec<Fact> {
     if let Fact::Pause(PauseFact::Paused { .. }) = fact { Vec::new() } else { vec![fact] }
+}
+
+fn without_expected(mut fact: Fact) -> Vec<Fact> {
+    if let Fact::Run(RunFact::Started { rollout, .. }) = &mut fact {
+        rollout.expected_duration = None;
+    }
+    vec![fact]
 }
 
 fn without_removal(fact: Fact) -> Vec<Fact> {

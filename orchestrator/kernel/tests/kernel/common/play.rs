@@ -265,7 +265,13 @@ impl Play {
                 let boot_timeout = Duration::from_secs(boot_timeout_secs);
                 let unreachable =
                     if fail_unreachable { UnreachablePolicy::Fail } else { UnreachablePolicy::Skip };
-                let rollout = Rollout { max_concurrent, max_failures, unreachable, boot_timeout };
+                let rollout = Rollout {
+                    max_concurrent,
+                    max_failures,
+                    unreachable,
+                    boot_timeout,
+                    expected_duration: None,
+                };
                 self.put_config(rollout, applications);
             }
             Move::Settings { external, release, slots, groups, approves, kubernetes, command } => {
