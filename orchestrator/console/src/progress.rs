@@ -16,16 +16,16 @@ pub fn is_at_work(status: HostStatus) -> bool {
 
 /// Numbers of hosts by status, those that did not succeed first, such as `1 failed, 1 cancelled, 2 upgraded`.
 pub fn counted(Counts(counts): &Counts) -> String {
-    let bad = [HostStatus::Failed, HostStatus::TimedOut].map(HostStatus::as_str);
+    let bad = [HostStatus::Failed, HostStatus::TimedOut, HostStatus::NotReached].map(HostStatus::as_str);
     let mut counts: Vec<_> = counts.iter().collect();
     counts.sort_by_key(|(status, _)| !bad.contains(&status.as_str()));
     let counted: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
     if counted.is_empty() { "none".to_owned() } else { counted.join(", ") }
 }
 
-/// Whether a host with this status is one of those that a run upgrades. One that was cancelled was not begun.
+/// Whether a host with this status is one of those that a run upgrades. One that was cancelled, or not reached, was not begun.
 pub fn belongs_to_run(status: &str) -> bool {
-    status != HostStatus::Cancelled.as_str()
+    ![HostStatus::Cancelled, HostStatus::NotReached].map(HostStatus::as_str).contains(&status)
 }
 
 /// How much of a host's part in a run is done, in percent, by its status and by what its worker reports of the command under

@@ -87,6 +87,8 @@ async fn failed_host_keeps_nobody_from_the_next_run() {
     let slots = rest.get("/v1/state/fleet-lock").await.1;
     let group = &slots["groups"][0];
     assert_eq!((&group["failed"], &group["held"], &group["excess"]), (&json!(1), &json!(1), &json!(0)));
+    let metrics = rest.get_as("/metrics", "*/*").await;
+    assert!(metrics.contains("os_upgrade_fleet_lock_kept_holders{group=\"default\"} 1"), "{metrics}");
     assert_eq!(rest.try_fleet_lock("/v1/pre-reboot", "default", "n1").await, Some(409));
     // A client that waits goes before hosts that come later.
     assert_eq!(rest.try_fleet_lock("/v1/steady-state", "default", "n1").await, Some(200));

@@ -67,6 +67,7 @@ use self::order::TurnOrder;
 use self::pause::Pauses;
 use self::queue::{Context, Queue};
 use self::runs::Runs;
+pub(crate) use self::runs::needed;
 use self::secrets::Secrets;
 use self::semaphore::Semaphores;
 use self::steps::Steps;

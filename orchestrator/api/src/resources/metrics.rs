@@ -297,13 +297,18 @@ fn describe_gate(registry: &mut Registry, authenticator: &Authenticator) {
 type Measure = fn(&SlotGroup<'_>) -> Option<usize>;
 
 /// The metrics of each group: name, help, value.
-const MEASURES: [(&str, &str, Measure); 6] = [
+const MEASURES: [(&str, &str, Measure); 7] = [
     ("slots", "Slots of the group", |group| group.slots.map(|slots| slots as usize)),
     ("holders", "Slots that are held", |group| Some(group.holders.len())),
     ("excess_holders", "Slots held beyond the number of slots", |group| Some(group.excess)),
     ("stuck_holders", "Slots held for longer than the setting stuck-after", |group| {
         Some(group.holders.iter().filter(|holder| holder.stuck).count())
     }),
+    (
+        "kept_holders",
+        "Slots kept by hosts that failed or were given up, until somebody looks after them",
+        |group| Some(group.holders.iter().filter(|holder| holder.kept).count()),
+    ),
     ("refused_releases", "Slots that the lock server has not released although it was asked to", |group| {
         Some(group.holders.iter().filter(|holder| holder.why.is_some()).count())
     }),

@@ -210,6 +210,7 @@ async fn slots_of_another_lock_server() {
     )
     .unwrap();
     assert!(text.contains("os_upgrade_fleet_lock_stuck_holders{group=\"default\"} 1\n"), "{text}");
+    assert!(text.contains("os_upgrade_fleet_lock_kept_holders{group=\"default\"} 0\n"), "{text}");
     assert!(!text.contains("os_upgrade_fleet_lock_slots{"), "{text}");
     let (status, refused) = api.call(HOLD, &about("a", "x")).await;
     assert_eq!(

@@ -317,10 +317,14 @@ impl Run {
         HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
     }
 
-    /// Whether a host that begins at `now` is expected to be through before the run ends.
+    /// Until when a host may begin, so that it is expected to be through before the run ends.
+    pub(crate) fn begins_until(&self) -> DateTime<Utc> {
+        self.not_after - self.rollout.expected_duration.map_or(TimeDelta::zero(), Duration::to_delta)
+    }
+
+    /// Whether a host may still begin at `now`.
     pub(crate) fn fits(&self, now: DateTime<Utc>) -> bool {
-        let expected = self.rollout.expected_duration.map_or(TimeDelta::zero(), Duration::to_delta);
-        now < self.not_after && now + expected <= self.not_after
+        now < self.not_after && now <= self.begins_until()
     }
 
     /// How it ends, now that every host has a final status.

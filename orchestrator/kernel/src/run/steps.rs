@@ -23,8 +23,8 @@ pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<V
     for (name, host) in run.hosts() {
         let seen = view.hosts.get(name).map(|seen| seen.reachability);
         let is_unreachable = seen == Some(Reachability::Unreachable);
-        let waits_for = || last_wait(state, &waits, name, host);
-        let Some(event) = expiry_event(waits_for, host, is_unreachable) else { continue };
+        let timed_out = || Reason::RunTimedOut { waited_for: last_wait(state, &waits, name, host) };
+        let Some(event) = expiry_event(timed_out, host, is_unreachable) else { continue };
         ended.apply(name, &event, now).expect("each status has the event that ends it");
         facts.extend(state.no_longer_waits(run, name, event));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
@@ -45,12 +45,13 @@ pub(crate) fn leave_out_late(state: &State, view: &View, now: DateTime<Utc>) -> 
     let mut late = run.hosts().iter().filter(|(_, host)| host.status.is_before_upgrade()).peekable();
     late.peek()?;
     let waits = LastWaits::of(state, view, run, now);
-    let left_out = late.flat_map(|(name, host)| {
+    let left_out = late.filter_map(|(name, host)| {
+        let seen = view.hosts.get(name).map(|seen| seen.reachability);
         let no_time = || Reason::NoTimeLeft { expected, waited_for: last_wait(state, &waits, name, host) };
-        let reason = host.reason.clone().filter(Reason::is_of_drain).unwrap_or_else(no_time);
-        state.no_longer_waits(run, name, HostEvent::NotReached { reason })
+        let event = expiry_event(no_time, host, seen == Some(Reachability::Unreachable))?;
+        Some(state.no_longer_waits(run, name, event))
     });
-    Some(left_out.collect())
+    Some(left_out.flatten().collect())
 }
 
 /// What a host of the run that has not been told to upgrade waits for.
@@ -62,8 +63,9 @@ fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHo
     waits.of_host(name, host)
 }
 
+/// How the part of a host ends for which there is no time left; `not_reached` is why one was not reached.
 fn expiry_event(
-    waits_for: impl FnOnce() -> Option<LastWait>,
+    not_reached: impl FnOnce() -> Reason,
     host: &RunHost,
     is_unreachable: bool,
 ) -> Option<HostEvent> {
@@ -81,8 +83,7 @@ fn expiry_event(
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
             // One that has had its turn, and was not drained, says why.
             let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
-            let timed_out = || Reason::RunTimedOut { waited_for: waits_for() };
-            Some(HostEvent::NotReached { reason: why_not_drained.unwrap_or_else(timed_out) })
+            Some(HostEvent::NotReached { reason: why_not_drained.unwrap_or_else(not_reached) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.
         HostStatus::Recovering => Some(HostEvent::Upgraded),

@@ -239,5 +239,8 @@ fn denied(
 ) -> Option<HostDenied> {
     let arrived = if in_run.status == HostStatus::Waiting { in_run.since } else { now };
     let uncounted = state.uncounted(view, &in_run.group, host);
-    state.semaphores.admits_host(&in_run.group, host.as_str(), uncounted, arrived, now, run.not_after).err()
+    state
+        .semaphores
+        .admits_host(&in_run.group, host.as_str(), uncounted, arrived, now, run.begins_until())
+        .err()
 }

@@ -72,8 +72,8 @@ impl Semaphores {
         Err(Denied::Full(semaphore.full()))
     }
 
-    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run that ends
-    /// at `not_after`, while these slots are `uncounted`. One slot is left for each client that was refused before `arrived`, as long as it plausibly retries.
+    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run in which hosts begin
+    /// before `not_after`, while these slots are `uncounted`. One slot is left for each client that was refused before `arrived`, as long as it plausibly retries.
     /// If that may be longer than the run has left, the slot is not left to it: the run would end without its host.
     pub fn admits_host(
         &self,

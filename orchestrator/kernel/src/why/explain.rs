@@ -152,7 +152,8 @@ impl HostInRun<'_> {
         let Self { run, host, .. } = self;
         let reboot = host.unanswered().filter(|command| command.action == Action::Reboot);
         let booted = reboot.and_then(|command| Some(command.sent_at? + run.rollout.boot_timeout.to_delta()));
-        booted.map_or(run.not_after, |booted| booted.min(run.not_after))
+        let ends_at = if host.status.is_before_upgrade() { run.begins_until() } else { run.not_after };
+        booted.map_or(ends_at, |booted| booted.min(ends_at))
     }
 
     /// Why it has no slot, with the run's end, unless that cannot end by the clock.
@@ -172,7 +173,8 @@ impl HostInRun<'_> {
             HostStatus::Pending => waits_for(HostBlocker::CommandUnsent { action: Action::Prepare }),
             HostStatus::Preparing => waits_for(HostBlocker::ReplyAwaited { action: Action::Prepare }),
             HostStatus::Prepared if host.is_backed_off(*now) => {
-                let until = host.backoff.map_or(run.not_after, |backoff| backoff.until.min(run.not_after));
+                let deadline = self.deadline();
+                let until = host.backoff.map_or(deadline, |backoff| backoff.until.min(deadline));
                 host.reason.clone().map(|reason| Why::until(reason, until)).into_iter().collect()
             }
             HostStatus::Prepared => match run.phase {
@@ -217,7 +219,8 @@ impl HostInRun<'_> {
     fn before_turn(self) -> Vec<Why> {
         let run = self.run;
         if let Some(pause) = &self.by.state.pause {
-            let until = pause.until.map_or(run.not_after, |until| until.min(run.not_after));
+            let deadline = self.deadline();
+            let until = pause.until.map_or(deadline, |until| until.min(deadline));
             return vec![Why::until(Reason::Paused(pause.cause.clone()), until)];
         }
         if let Some(blocker) = earlier_slot(self.by.state, self.name) {

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_console::summary;
 use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::reason::Reason;
-use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Trigger};
+use os_upgrade_kernel::{Fact, HostEvent, Record, Trigger};
 
 use super::violation::Violation;
 
@@ -27,9 +27,14 @@ pub(super) fn check(fact: &Fact, error: TimeDelta) -> Result<(), Violation> {
     let depends_on_time = match fact {
         Fact::Run(RunFact::Started { trigger, .. }) => matches!(trigger, Trigger::Window { .. }),
         Fact::Run(RunFact::Missed(_)) => true,
-        Fact::Run(RunFact::Ended { result, .. }) => *result == RunResult::TimedOut,
         Fact::Run(RunFact::Host { event, .. }) => {
-            matches!(event, HostEvent::TimedOut { reason: Reason::BootTimeout { .. } })
+            matches!(
+                event,
+                // A run whose time is over has a host that is not through.
+                HostEvent::TimedOut {
+                    reason: Reason::BootTimeout { .. } | Reason::NoReply { .. } | Reason::NotSent { .. }
+                } | HostEvent::NotReached { reason: Reason::NoTimeLeft { .. } | Reason::RunTimedOut { .. } }
+            )
         }
         _ => false,
     };

@@ -24,6 +24,7 @@ use os_upgrade_protocol::{CommandId, HostName, Outcome, Reply, RunId};
 
 use super::attempts::Attempts;
 use super::enrolment::Enrolled;
+use super::runs::expected;
 use super::violation::Violation;
 use super::workers::Workers;
 use crate::host::boot_id;
@@ -382,7 +383,7 @@ impl Queue {
         } else if earlier.filter(|entry| entry.host == *host).any(|entry| entry.status().is_some()) {
             "an earlier entry of it is there".to_owned()
         } else if self.settings.in_windows && !self.is_in_window(at) {
-            format!("no window is open at {at}")
+            format!("no window is open for long enough at {at}")
         } else {
             return Ok(());
         };
@@ -397,7 +398,7 @@ impl Queue {
         self.config.as_ref().is_some_and(|config| {
             let calendar =
                 Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC, Zones::built_in());
-            matches!(calendar.containing(at), Ok(Some(_)))
+            matches!(calendar.containing(at), Ok(Some(open)) if at + expected(&config.rollout) <= open.end)
         })
     }
 

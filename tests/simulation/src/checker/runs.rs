@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use os_upgrade_calendar::{Calendar, Occurrence, Zones};
+use os_upgrade_calendar::{Calendar, Duration, Occurrence, Zones};
+use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{ConfigFact, RunFact};
 use os_upgrade_kernel::{Config, Fact, HostEvent, StopCause, Trigger};
 use os_upgrade_protocol::{Hint, RunId};
@@ -69,7 +70,9 @@ impl Runs {
         run: &RunId,
         what: impl FnOnce() -> String,
     ) -> Result<(), Violation> {
-        let seen = self.seen.get(run).filter(|seen| seen.not_after < at + seen.expected);
+        let is_late =
+            |seen: &&RunSeen| seen.expected > TimeDelta::zero() && seen.not_after < at + seen.expected;
+        let seen = self.seen.get(run).filter(is_late);
         seen.map_or(Ok(()), |RunSeen { not_after, expected, .. }| {
             let text = format!("{} at {at}, takes {expected}, and the run ends at {not_after}", what());
             Err(Violation::new("fits", text))
@@ -83,7 +86,7 @@ impl Runs {
             Fact::Config(ConfigFact::Replaced { config, .. }) => self.configs.push((now, config.clone())),
             Fact::Run(RunFact::Started { run, trigger, not_after, rollout, .. }) => {
                 let not_after = *not_after;
-                let expected = rollout.expected_duration.map_or(TimeDelta::zero(), |it| it.to_delta());
+                let expected = expected(rollout);
                 let (stopped, ended, end_shown) = (None, None, None);
                 let seen = RunSeen { started: now, stopped, ended, end_shown, not_after, expected };
                 self.seen.insert(run.clone(), seen);
@@ -219,7 +222,11 @@ impl Runs {
 }
 
 /// How much of an occurrence must be left for a run to start in it.
-pub(super) fn needed(config: &Config) -> TimeDelta {
-    let expected = config.rollout.expected_duration.map_or(TimeDelta::zero(), |it| it.to_delta());
-    config.minimum_remaining.to_delta().max(expected)
+pub(crate) fn needed(config: &Config) -> TimeDelta {
+    config.minimum_remaining.to_delta().max(expected(&config.rollout))
+}
+
+/// How long a host takes, as the operators say; zero if they do not.
+pub(super) fn expected(rollout: &Rollout) -> TimeDelta {
+    rollout.expected_duration.map_or(TimeDelta::zero(), Duration::to_delta)
 }

@@ -24,6 +24,7 @@ use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
 use crate::bus::Bus;
+use crate::checker::needed;
 use crate::request::RequestKind;
 use crate::time::SECOND;
 
@@ -381,7 +382,7 @@ fn miss_anyway(state: &State, now: DateTime<Utc>) -> Option<Fact> {
     let config = state.config.as_deref()?;
     state.run.iter().chain(&state.last_run).find_map(|run| match run.trigger {
         Trigger::Window { start, end } if end < now => {
-            let (latest, reason) = (end - config.minimum_remaining.to_delta(), MissedReason::NoLeader);
+            let (latest, reason) = (end - needed(config), MissedReason::NoLeader);
             Some(Fact::Run(RunFact::Missed(MissedRun { start, latest, end, reason, unrecorded: 0 })))
         }
         Trigger::Window { .. } | Trigger::Operator { .. } => None,

@@ -16,6 +16,7 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
+use crate::checker::runs::expected;
 use crate::checker::violation::Violation;
 
 /// How long a client that does not ask again is remembered.
@@ -261,8 +262,9 @@ impl Specification {
                     holder.hold = None;
                 });
             }
-            Fact::Run(RunFact::Started { not_after, .. }) => {
-                self.not_after = *not_after;
+            Fact::Run(RunFact::Started { not_after, rollout, .. }) => {
+                // Hosts begin as long as they can be through by then.
+                self.not_after = *not_after - expected(rollout);
                 self.forget_run();
             }
             Fact::Run(RunFact::Ended { .. }) => self.forget_run(),
