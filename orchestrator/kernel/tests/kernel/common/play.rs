@@ -262,16 +262,10 @@ impl Play {
                 applications,
                 boot_timeout_secs,
             } => {
-                let boot_timeout = Duration::from_secs(boot_timeout_secs);
-                let unreachable =
+                let mut rollout = Rollout { max_concurrent, max_failures, ..Rollout::default() };
+                rollout.boot_timeout = Duration::from_secs(boot_timeout_secs);
+                rollout.unreachable =
                     if fail_unreachable { UnreachablePolicy::Fail } else { UnreachablePolicy::Skip };
-                let rollout = Rollout {
-                    max_concurrent,
-                    max_failures,
-                    unreachable,
-                    boot_timeout,
-                    expected_duration: None,
-                };
                 self.put_config(rollout, applications);
             }
             Move::Settings { external, release, slots, groups, approves, kubernetes, command } => {
