@@ -7,7 +7,7 @@ use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome}
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
-use super::turns::Place;
+use super::place::Place;
 use crate::left_out::is_default;
 use crate::reason::Reason;
 use crate::step::{Move, Stage};

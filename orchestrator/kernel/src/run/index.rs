@@ -4,7 +4,7 @@ use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::host::{HostStatus, RunHost};
-use super::turns::Place;
+use super::place::Place;
 
 /// Sets and counts of hosts; always equal to [`Index::of`] the hosts.
 #[derive(Debug, Clone, Default, PartialEq)]

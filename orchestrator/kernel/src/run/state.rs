@@ -10,7 +10,8 @@ use strum::VariantNames as _;
 use super::event::{Enlisted, HostEvent};
 use super::host::{HostStatus, IllegalTransition, LateAnswer, LateResult, RunHost};
 use super::index::Index;
-use super::turns::{Place, Turns};
+use super::place::Place;
+use super::turns::Turns;
 use crate::config::Rollout;
 use crate::left_out::is_default;
 

@@ -45,14 +45,6 @@ pub struct LastEnd {
     pub not_reached: u32,
 }
 
-/// The place of a host in the order of turns: the smallest goes first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The number of the run in which it had its last turn; 0 if it never had one.
-    pub last_turn: u64,
-    pub host: HostName,
-}
-
 impl Turns {
     /// The number of the run in which `host` had its last turn; 0 if it never had one.
     pub(crate) fn last(&self, host: &HostName) -> u64 {
