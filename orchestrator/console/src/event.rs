@@ -135,6 +135,7 @@ const fn host_step(step: HostStep) -> Option<&'static str> {
         HostStep::SlotGranted => Some("got its slot"),
         HostStep::RebootRequired => Some("needs a reboot"),
         HostStep::TurnLost => Some("lost its turn"),
+        HostStep::Overdue => Some("is overdue"),
         HostStep::CommandSent
         | HostStep::Prepared
         | HostStep::Waiting

@@ -72,6 +72,9 @@ fn run(fact: &RunFact) -> (Importance, String) {
             HostEvent::Drained => (Step, format!("{host} drained")),
             HostEvent::BackedOff { .. } => (Step, format!("drain of {host} given up")),
             HostEvent::Recovering => (Step, format!("{host} recovers")),
+            HostEvent::Overdue { after } => {
+                (Outcome, format!("{host} overdue: no reply to upgrade within {after}"))
+            }
             HostEvent::RebootRequired => (Step, format!("{host} requires a reboot")),
             HostEvent::Skipped { .. } => (Step, format!("{host} skipped")),
             HostEvent::Cancelled { .. } => (Step, format!("{host} cancelled")),

@@ -33,6 +33,12 @@ impl Describe for Reason {
                 "no reply to {action} before not-after{}",
                 if *unreachable { "; it no longer sent heartbeats" } else { "" }
             ),
+            Self::PrepareTimeout { after } => {
+                write!(f, "no reply to prepare within {after} (prepare-timeout)")
+            }
+            Self::UpgradeTimeout { after } => {
+                write!(f, "no reply to upgrade within {after} (upgrade-timeout): it may still be at work")
+            }
             Self::BootTimeout { after } => {
                 write!(f, "no reply to reboot within {after} (boot-timeout): it may have hung while booting")
             }

@@ -26,7 +26,7 @@ const STEPS: [Step; 15] = [
     // A run whose last reply is read after its deadline is complete all the same.
     run::finish,
     run::expire,
-    run::time_out_boots,
+    run::time_out_replies,
     run::stop,
     run::leave_out_late,
     run::begin_upgrades,

@@ -65,6 +65,16 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "is_default")]
         unreachable: bool,
     },
+    /// The worker had not answered `prepare` within the rollout's `prepare-timeout`.
+    PrepareTimeout {
+        /// The `prepare-timeout`.
+        after: Duration,
+    },
+    /// The worker had not answered `upgrade` within the rollout's `upgrade-timeout`, and its host was not through when the run ended.
+    UpgradeTimeout {
+        /// The `upgrade-timeout`.
+        after: Duration,
+    },
     /// The worker had not answered `reboot` within the rollout's `boot-timeout`.
     BootTimeout {
         /// The `boot-timeout`.
@@ -313,6 +323,8 @@ impl Reason {
             | Self::WorkerError { .. }
             | Self::Unhealthy { .. }
             | Self::NoReply { .. }
+            | Self::PrepareTimeout { .. }
+            | Self::UpgradeTimeout { .. }
             | Self::BootTimeout { .. }
             | Self::NotSent { .. }
             | Self::RunFailed { .. }

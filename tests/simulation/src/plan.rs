@@ -203,6 +203,8 @@ impl Plan {
     pub(crate) fn with_steering(mut self, rng: &mut Rng) -> Self {
         self.steer = Some(SteerPlan::draw(rng));
         self.config.rollout.expected_duration = rng.bool().then(|| WholeSeconds::from_secs(rng.u64(1..=60)));
+        self.config.rollout.prepare_timeout = rng.bool().then(|| WholeSeconds::from_secs(rng.u64(1..=30)));
+        self.config.rollout.upgrade_timeout = rng.bool().then(|| WholeSeconds::from_secs(rng.u64(1..=30)));
         for group in self.settings.groups.keys() {
             if rng.bool() {
                 self.settings.failed.insert(group.clone(), rng.u32(1..=2));
@@ -385,7 +387,7 @@ pub(crate) fn draw_config(rng: &mut Rng) -> Config {
             max_failures: *rng.choice(&[0, 0, 1, 10]).expect("not empty"),
             unreachable: if rng.bool() { UnreachablePolicy::Skip } else { UnreachablePolicy::Fail },
             boot_timeout: *rng.choice(&BOOT_TIMEOUTS).expect("not empty"),
-            expected_duration: None,
+            ..Rollout::default()
         },
         ..draw_windows(rng)
     }

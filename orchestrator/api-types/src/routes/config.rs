@@ -532,6 +532,14 @@ pub struct Rollout {
     pub max_failures: u64,
     #[schema(required = false, value_type = UnreachableWord, default = "skip")]
     pub unreachable: String,
+    /// How long a host may take to answer `prepare`, at least 1 s. One that takes longer counts as failed, and the run goes on without it.
+    /// Absent: as long as the run lasts.
+    #[schema(required = false, value_type = TimeoutText)]
+    pub prepare_timeout: String,
+    /// How long a host may take to answer `upgrade`, at least 1 s. One that takes longer is overdue: it counts as failed and keeps its slot,
+    /// the run goes on without it, and its upgrade is finished if it answers while the run lives. Absent: as long as the run lasts.
+    #[schema(required = false, value_type = TimeoutText)]
+    pub upgrade_timeout: String,
     /// How long a host may take to answer `reboot`, including its boot and its worker's health check; at least 1 s.
     #[schema(required = false, value_type = TimeoutText, default = "30m")]
     pub boot_timeout: String,

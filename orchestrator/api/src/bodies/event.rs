@@ -285,6 +285,9 @@ fn step(run: &RunId, host: &HostName, event: &HostEvent) -> SiteEvent {
             let why = Why { until: Some(*until), ..reason.clone().into() };
             (HostStatus::Prepared, Some(why))
         }
+        HostEvent::Overdue { after } => {
+            (HostStatus::Upgrading, Some(os_upgrade_kernel::Reason::UpgradeTimeout { after: *after }.into()))
+        }
         HostEvent::Recovering => (HostStatus::Recovering, None),
         HostEvent::Prepared | HostEvent::TurnLost => (HostStatus::Prepared, None),
         HostEvent::Waiting { reason } => (HostStatus::Waiting, Some(reason.clone().into())),

@@ -1,7 +1,7 @@
 //! The site's upgrade configuration, which operators change over the API.
 
 use os_upgrade_calendar::{CalendarError, Duration, Window, deserialize, from_objects_only};
-use os_upgrade_protocol::ApplicationName;
+use os_upgrade_protocol::{Action, ApplicationName};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
@@ -51,6 +51,12 @@ pub struct Rollout {
     pub max_failures: u32,
     /// What happens to a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
+    /// How long a host may take to answer `prepare`, at least 1 s. Absent: as long as the run lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepare_timeout: Option<Duration>,
+    /// How long a host may take to answer `upgrade` before it is overdue, at least 1 s. Absent: as long as the run lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upgrade_timeout: Option<Duration>,
     /// How long a host may take to answer `reboot`, including its boot and the worker's health check; at least 1 s.
     pub boot_timeout: Duration,
     /// How long a host takes from its slot until it is back, at least 1 s: no host is begun with less than that left. Absent: no bound.
@@ -71,6 +77,8 @@ impl Default for Rollout {
             max_concurrent: 1,
             max_failures: 0,
             unreachable: UnreachablePolicy::Skip,
+            prepare_timeout: None,
+            upgrade_timeout: None,
             // Servers with much memory test it for a quarter of an hour when they boot.
             boot_timeout: Duration::from_secs(30 * 60),
             expected_duration: None,
@@ -81,6 +89,15 @@ impl Default for Rollout {
 impl Rollout {
     fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// How long a host may take to answer `action`; absent if it may take as long as the run lasts.
+    pub(crate) fn timeout(&self, action: Action) -> Option<Duration> {
+        match action {
+            Action::Prepare => self.prepare_timeout,
+            Action::Upgrade => self.upgrade_timeout,
+            Action::Reboot => Some(self.boot_timeout),
+        }
     }
 }
 
@@ -115,8 +132,11 @@ pub enum ConfigError {
     )]
     NoTimeToBoot,
     /// Nothing takes no time.
-    #[error("rollout/expected-duration: must be at least 1s; leave it out if it is not known")]
-    NoExpectedDuration,
+    #[error("rollout/{key}: must be at least 1s; leave it out for no bound")]
+    NoTime {
+        /// The key in `rollout`.
+        key: &'static str,
+    },
     /// A window is listed twice.
     #[error("{list}/{index}: the same window is listed twice, also at {list}/{first}")]
     DuplicateWindow {
@@ -161,8 +181,15 @@ impl Config {
         if is_zero(&self.rollout.boot_timeout) {
             return Err(ConfigError::NoTimeToBoot);
         }
-        if self.rollout.expected_duration.is_some_and(|expected| is_zero(&expected)) {
-            return Err(ConfigError::NoExpectedDuration);
+        let Rollout { prepare_timeout, upgrade_timeout, expected_duration, .. } = &self.rollout;
+        for (key, duration) in [
+            ("prepare-timeout", prepare_timeout),
+            ("upgrade-timeout", upgrade_timeout),
+            ("expected-duration", expected_duration),
+        ] {
+            if duration.as_ref().is_some_and(is_zero) {
+                return Err(ConfigError::NoTime { key });
+            }
         }
         check_distinct("maintenance-windows", &self.maintenance_windows)?;
         check_distinct("deny-windows", &self.deny_windows)?;

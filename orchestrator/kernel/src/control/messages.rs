@@ -318,7 +318,7 @@ fn run_of<'a>(state: &State, host: &HostName, slot: &'a Slot, command: SentComma
 
 /// The run that ended, or gave the host up, before this reply to its command.
 fn left_unanswered<'a>(state: &'a State, seen: &SeenReply<'_>) -> Option<&'a Run> {
-    run_answered(state, seen, RunHost::overdue)
+    run_answered(state, seen, RunHost::left_unanswered)
 }
 
 fn was_answered(state: &State, seen: &SeenReply<'_>) -> bool {

@@ -1,6 +1,7 @@
 //! What happens to a host in a run.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,11 @@ pub enum HostEvent {
         /// Why its drain was given up.
         reason: Reason,
     },
+    /// It has not answered `upgrade` in time: the run counts it as failed and goes on without it, and its step goes on while the run lives.
+    Overdue {
+        /// The rollout's `upgrade-timeout`.
+        after: Duration,
+    },
     /// It answered `done` to its last command, and its node is to be uncordoned.
     Recovering,
     /// It answered `reboot-required`, so `reboot` must be sent.
@@ -126,6 +132,7 @@ impl HostEvent {
             | Self::SlotGranted { .. }
             | Self::Drained
             | Self::BackedOff { .. }
+            | Self::Overdue { .. }
             | Self::Recovering
             | Self::RebootRequired
             | Self::Upgraded

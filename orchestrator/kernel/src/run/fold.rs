@@ -137,6 +137,7 @@ impl State {
             | HostEvent::TurnLost
             | HostEvent::Drained
             | HostEvent::BackedOff { .. }
+            | HostEvent::Overdue { .. }
             | HostEvent::Recovering
             | HostEvent::Failed { .. }
             | HostEvent::Skipped { .. }

@@ -148,6 +148,7 @@ impl HostStatus {
             (S::Pending | S::Preparing | S::Upgrading | S::Rebooting, HostEvent::TimedOut { .. }) => {
                 Some(S::TimedOut)
             }
+            (S::Upgrading, HostEvent::Overdue { .. }) => Some(S::Upgrading),
             (S::Pending | S::Preparing, HostEvent::Skipped { .. }) => Some(S::Skipped),
             (from, HostEvent::Cancelled { .. }) if from.is_before_upgrade() => Some(S::Cancelled),
             (from, HostEvent::NotReached { .. }) if from.is_before_upgrade() => Some(S::NotReached),
@@ -184,6 +185,7 @@ const fn moved_by(event: &HostEvent) -> Option<Move> {
         HostEvent::Upgraded => Move::Done,
         HostEvent::Prepared
         | HostEvent::TurnLost
+        | HostEvent::Overdue { .. }
         | HostEvent::Failed { .. }
         | HostEvent::TimedOut { .. }
         | HostEvent::Skipped { .. }
@@ -230,6 +232,10 @@ pub struct RunHost {
     /// The drains of its node that were given up in this run; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<HostBackoff>,
+    /// Since when it has not answered `upgrade` in time: the run goes on without it while its step goes on. Absent if it has, or is
+    /// through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue_since: Option<DateTime<Utc>>,
     /// Its current or last command; absent for a skipped host.
     pub command: Option<Issued>,
     /// What its worker answered to `upgrade` or `reboot` after its part in the run had ended; absent if it answered nothing.
@@ -325,6 +331,7 @@ impl RunHost {
             unheard: entry.unheard,
             last_turn,
             backoff: None,
+            overdue_since: None,
             command: (!skipped).then_some(Issued::first(Action::Prepare)),
             late_answer: None,
         }
@@ -355,7 +362,7 @@ impl RunHost {
     }
 
     /// The command that its worker has left unanswered at the end of its step, and may still answer.
-    pub(crate) fn overdue(&self) -> Option<Issued> {
+    pub(crate) fn left_unanswered(&self) -> Option<Issued> {
         let is_of_step = |command: &Issued| command.action != Action::Prepare;
         self.unanswered().filter(is_of_step).filter(|_| self.status == HostStatus::TimedOut)
     }
@@ -363,6 +370,12 @@ impl RunHost {
     /// Its command, if that was seen in the control stream and no reply has ended the host's step.
     pub fn unanswered(&self) -> Option<Issued> {
         self.command.filter(|command| command.sequence.is_some() && !command.answered)
+    }
+
+    /// Its command, if that was seen in the control stream and may still be answered in time.
+    pub(crate) fn pending_reply(&self) -> Option<Issued> {
+        let is_late = |command: &Issued| self.overdue_since.is_some() && command.action == Action::Upgrade;
+        self.unanswered().filter(|command| !is_late(command))
     }
 
     /// The host after `event`.
@@ -380,7 +393,9 @@ impl RunHost {
             HostEvent::RebootRequired => (Some(Issued::first(Action::Reboot)), None),
             HostEvent::Prepared | HostEvent::Recovering | HostEvent::Upgraded => (self.answered(), None),
             HostEvent::Failed { reason } => (self.answered(), Some(reason.clone())),
-            HostEvent::Waiting { .. } | HostEvent::TurnLost => (self.command, None),
+            HostEvent::Waiting { .. } | HostEvent::TurnLost | HostEvent::Overdue { .. } => {
+                (self.command, None)
+            }
             HostEvent::TimedOut { reason }
             | HostEvent::Skipped { reason }
             | HostEvent::Cancelled { reason }
@@ -392,13 +407,18 @@ impl RunHost {
         } else {
             self.backoff
         };
+        let overdue_since = match event {
+            HostEvent::Overdue { .. } => Some(at),
+            _ => self.overdue_since.filter(|_| status.is_at_work()),
+        };
         let since = if status == self.status { self.since } else { at };
-        Ok(Self { status, since, reason, backoff, command, ..self.clone() })
+        Ok(Self { status, since, reason, backoff, overdue_since, command, ..self.clone() })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_calendar::Duration;
     use os_upgrade_protocol::GroupName;
 
     use super::*;
@@ -424,6 +444,7 @@ mod tests {
             ("granted for a drain", granted(true)),
             ("drained", HostEvent::Drained),
             ("backed off", HostEvent::BackedOff { until: DateTime::UNIX_EPOCH, reason: reason.clone() }),
+            ("overdue", HostEvent::Overdue { after: Duration::from_secs(60) }),
             ("recovering", HostEvent::Recovering),
             ("reboot required", HostEvent::RebootRequired),
             ("upgraded", HostEvent::Upgraded),
@@ -469,6 +490,7 @@ mod tests {
             (Draining, "cancelled", Cancelled),
             (Draining, "not reached", NotReached),
             (Upgrading, "upgrade sent", Upgrading),
+            (Upgrading, "overdue", Upgrading),
             (Upgrading, "recovering", Recovering),
             (Upgrading, "reboot required", Rebooting),
             (Upgrading, "upgraded", Upgraded),

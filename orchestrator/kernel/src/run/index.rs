@@ -11,6 +11,7 @@ use super::place::Place;
 pub(super) struct Index {
     pub(super) unsent: OrdSet<HostName>,
     pub(super) under_way: OrdSet<HostName>,
+    pub(super) overdue: OrdSet<HostName>,
     pub(super) ready: OrdMap<GroupName, OrdSet<Place>>,
     pub(super) waiting: OrdSet<HostName>,
     pub(super) unprepared: OrdSet<HostName>,
@@ -51,6 +52,9 @@ impl Index {
             }
             HostStatus::Draining | HostStatus::Upgrading | HostStatus::Rebooting | HostStatus::Recovering => {
                 self.under_way.insert(name.clone());
+                if host.overdue_since.is_some() {
+                    self.overdue.insert(name.clone());
+                }
             }
             HostStatus::Upgraded
             | HostStatus::Failed
@@ -65,6 +69,7 @@ impl Index {
         self.counts[host.status as usize] -= 1;
         self.unsent.remove(name);
         self.under_way.remove(name);
+        self.overdue.remove(name);
         self.waiting.remove(name);
         self.unheard.remove(name);
         self.unprepared.remove(name);

@@ -288,6 +288,16 @@ impl Run {
         &self.index.under_way
     }
 
+    /// Hosts under way that have not answered `upgrade` in time: the run goes on without them.
+    pub fn overdue(&self) -> &OrdSet<HostName> {
+        &self.index.overdue
+    }
+
+    /// Hosts under way that count against `max-concurrent`: those that are not overdue.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &HostName> {
+        self.under_way().iter().filter(|host| !self.overdue().contains(*host))
+    }
+
     /// Prepared hosts that have not started, by group, in the order of turns.
     pub fn ready(&self) -> &OrdMap<GroupName, OrdSet<Place>> {
         &self.index.ready
@@ -315,7 +325,13 @@ impl Run {
 
     /// Whether every host has a final status.
     pub fn is_finished(&self) -> bool {
-        HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
+        self.unfinished() == 0
+    }
+
+    /// How many hosts have no final status.
+    pub(super) fn unfinished(&self) -> usize {
+        let unfinished = HostStatus::ALL.into_iter().filter(|status| !status.is_final());
+        unfinished.map(|status| self.count(status)).sum()
     }
 
     /// Until when a host may begin, so that it is expected to be through before the run ends.
@@ -354,13 +370,15 @@ impl Run {
     pub(crate) fn has_room(&self) -> bool {
         self.phase == Phase::Upgrading
             && self.stopping.is_none()
-            && self.under_way().len() < self.rollout.max_concurrent as usize
+            && self.counted().count() < self.rollout.max_concurrent as usize
     }
 
-    /// Why the run stops once `host` fails or times out, if that is one failure too many.
+    /// Why the run stops once `host` fails, times out or is overdue, if that is one failure too many.
     pub(crate) fn stop_after(&self, host: &HostName) -> Option<StopCause> {
-        let before = self.count(HostStatus::Failed) + self.count(HostStatus::TimedOut);
-        let is_enough = self.stopping.is_none() && before >= self.rollout.max_failures as usize;
+        let before = self.count(HostStatus::Failed) + self.count(HostStatus::TimedOut) + self.overdue().len();
+        // One that is overdue has been counted.
+        let is_new = !self.overdue().contains(host);
+        let is_enough = is_new && self.stopping.is_none() && before >= self.rollout.max_failures as usize;
         is_enough.then(|| StopCause::Failed { host: host.clone() })
     }
 

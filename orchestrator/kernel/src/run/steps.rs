@@ -5,7 +5,7 @@ use os_upgrade_protocol::{Action, HostName};
 
 use super::event::HostEvent;
 use super::host::{HostStatus, RunHost};
-use super::state::{Phase, StopCause};
+use super::state::{Phase, Run, StopCause};
 use crate::fact::{Fact, RunFact};
 use crate::reason::{LastWait, Reason};
 use crate::state::State;
@@ -14,17 +14,17 @@ use crate::why::LastWaits;
 
 /// Ends a run whose deadline has passed. A new leader waits for answers first; meanwhile hosts say what time it is.
 pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let run = state.run.as_ref()?;
-    if now < run.not_after || !view.may_time_out() {
-        return None;
-    }
+    let run = state.run.as_ref().filter(|run| now >= run.not_after && view.may_time_out())?;
+    Some(end(state, view, run, true, now))
+}
+
+/// Ends `run`, whose deadline has passed or which has nothing more to wait for, and with it the part of each host that is not through.
+fn end(state: &State, view: &View, run: &Run, has_expired: bool, now: DateTime<Utc>) -> Vec<Fact> {
     let (mut facts, mut ended) = (Vec::new(), run.clone());
     let waits = LastWaits::of(state, view, run, now);
     for (name, host) in run.hosts() {
-        let seen = view.hosts.get(name).map(|seen| seen.reachability);
-        let is_unreachable = seen == Some(Reachability::Unreachable);
         let timed_out = || Reason::RunTimedOut { waited_for: last_wait(state, &waits, name, host) };
-        let Some(event) = expiry_event(timed_out, host, is_unreachable) else { continue };
+        let Some(event) = end_of_host(view, run, name, host, timed_out) else { continue };
         ended.apply(name, &event, now).expect("each status has the event that ends it");
         facts.extend(state.no_longer_waits(run, name, event));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
@@ -33,8 +33,8 @@ pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<V
             facts.extend(state.after_failure(name));
         }
     }
-    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: ended.result(true) }));
-    Some(facts)
+    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: ended.result(has_expired) }));
+    facts
 }
 
 /// Ends the part of the hosts that have not been told to upgrade, once less is left of the run than a host takes; those at work are finished.
@@ -46,9 +46,8 @@ pub(crate) fn leave_out_late(state: &State, view: &View, now: DateTime<Utc>) -> 
     late.peek()?;
     let waits = LastWaits::of(state, view, run, now);
     let left_out = late.filter_map(|(name, host)| {
-        let seen = view.hosts.get(name).map(|seen| seen.reachability);
         let no_time = || Reason::NoTimeLeft { expected, waited_for: last_wait(state, &waits, name, host) };
-        let event = expiry_event(no_time, host, seen == Some(Reachability::Unreachable))?;
+        let event = end_of_host(view, run, name, host, no_time)?;
         Some(state.no_longer_waits(run, name, event))
     });
     Some(left_out.flatten().collect())
@@ -64,17 +63,23 @@ fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHo
 }
 
 /// How the part of a host ends for which there is no time left; `not_reached` is why one was not reached.
-fn expiry_event(
-    not_reached: impl FnOnce() -> Reason,
+fn end_of_host(
+    view: &View,
+    run: &Run,
+    name: &HostName,
     host: &RunHost,
-    is_unreachable: bool,
+    not_reached: impl FnOnce() -> Reason,
 ) -> Option<HostEvent> {
+    if let Some(after) = run.rollout.upgrade_timeout.filter(|_| host.overdue_since.is_some()) {
+        return Some(HostEvent::TimedOut { reason: Reason::UpgradeTimeout { after } });
+    }
     match host.status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
             let action = command.action;
             let reason = if command.sequence.is_some() {
-                Reason::NoReply { action, unreachable: is_unreachable }
+                let seen = view.hosts.get(name).map(|seen| seen.reachability);
+                Reason::NoReply { action, unreachable: seen == Some(Reachability::Unreachable) }
             } else {
                 Reason::NotSent { action }
             };
@@ -96,25 +101,25 @@ fn expiry_event(
     }
 }
 
-/// Times out a host that has not answered `reboot` in time. Its slot stays held. If the settings release such slots,
-/// that happens once its command has been deleted or found to be delivered.
-pub(crate) fn time_out_boots(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let run = state.run.as_ref()?;
-    if !view.may_time_out() {
-        return None;
-    }
-    let after = run.rollout.boot_timeout;
-    let is_late = |host: &RunHost| {
-        let sent_at = host.unanswered().filter(|command| command.action == Action::Reboot)?.sent_at?;
-        view.clock.has_passed(after.to_delta(), sent_at, now).then_some(())
+/// Counts a host as failed that has not answered its command in time. One that was told to upgrade is overdue; the part of others is
+/// over. The slot stays held: if the settings release such slots, that happens once the command has been deleted or found to be delivered.
+pub(crate) fn time_out_replies(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref().filter(|_| view.may_time_out())?;
+    let late = |name: &HostName| {
+        let command = run.host(name)?.pending_reply()?;
+        let after = run.rollout.timeout(command.action)?;
+        view.clock.has_passed(after.to_delta(), command.sent_at?, now).then_some((command.action, after))
     };
-    let name = run.under_way().iter().find(|name| run.host(name).and_then(is_late).is_some())?;
-    let event = HostEvent::TimedOut { reason: Reason::BootTimeout { after } };
-    let mut facts = vec![Fact::of_host(&run.id, name, event)];
-    facts.extend(
-        run.stop_after(name).map(|cause| Fact::Run(RunFact::Stopping { run: run.id.clone(), cause })),
-    );
-    Some(facts)
+    let unprepared = run.rollout.prepare_timeout.map(|_| run.unprepared().iter()).into_iter().flatten();
+    let (name, (action, after)) =
+        run.under_way().iter().chain(unprepared).find_map(|name| Some((name, late(name)?)))?;
+    let event = match action {
+        Action::Prepare => HostEvent::TimedOut { reason: Reason::PrepareTimeout { after } },
+        Action::Upgrade => HostEvent::Overdue { after },
+        Action::Reboot => HostEvent::TimedOut { reason: Reason::BootTimeout { after } },
+    };
+    let stopping = run.stop_after(name).map(|cause| RunFact::Stopping { run: run.id.clone(), cause });
+    Some([Fact::of_host(&run.id, name, event)].into_iter().chain(stopping.map(Fact::Run)).collect())
 }
 
 /// Ends the part of the hosts of a stopping run that have not begun; hosts in progress are finished.
@@ -134,12 +139,11 @@ pub(crate) fn stop(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact
     Some(hosts.flat_map(|(name, _)| state.no_longer_waits(run, name, event.clone())).collect())
 }
 
-/// Ends a run with nothing left to do for any host. This precedes the deadline: a run whose last reply is read after
-/// the deadline is still complete.
-pub(crate) fn finish(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let run = state.run.as_ref()?;
-    let ended = || Fact::Run(RunFact::Ended { run: run.id.clone(), result: run.result(false) });
-    run.is_finished().then(|| vec![ended()])
+/// Ends a run with nothing left to do for any host that it waits for. This precedes the deadline: a run whose last reply is read after
+/// the deadline is still complete. For a host that is overdue a new leader waits first, as its answer may not have been read.
+pub(crate) fn finish(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref().filter(|run| run.unfinished() == run.overdue().len())?;
+    (run.overdue().is_empty() || view.may_time_out()).then(|| end(state, view, run, false, now))
 }
 
 /// Begins the upgrades once every host has answered `prepare`.

@@ -108,6 +108,9 @@ struct HostInRun<'a> {
 impl HostInRun<'_> {
     fn why(self) -> Option<Why> {
         let first = || self.by_status().into_iter().next();
+        if let Some(overdue) = self.overdue() {
+            return Some(overdue);
+        }
         let is_of_others = |why: &Why| {
             let Cause::Host(by) = &why.cause else { return false };
             matches!(
@@ -136,7 +139,7 @@ impl HostInRun<'_> {
     }
 
     fn blockers(self) -> Vec<Why> {
-        let mut blockers = self.by_status();
+        let mut blockers: Vec<Why> = self.overdue().into_iter().chain(self.by_status()).collect();
         if !self.host.status.is_final() {
             blockers.extend(self.by.view.hosts.get(self.name).into_iter().flat_map(liveness));
         }
@@ -147,13 +150,21 @@ impl HostInRun<'_> {
         blockers
     }
 
+    /// That the run has gone on without the host, which has not answered `upgrade` in time.
+    fn overdue(self) -> Option<Why> {
+        let (since, after) = self.host.overdue_since.zip(self.run.rollout.upgrade_timeout)?;
+        Some(Why { since: Some(since), ..Reason::UpgradeTimeout { after }.into() })
+    }
+
     /// When the run stops waiting for the host.
     fn deadline(self) -> DateTime<Utc> {
         let Self { run, host, .. } = self;
-        let reboot = host.unanswered().filter(|command| command.action == Action::Reboot);
-        let booted = reboot.and_then(|command| Some(command.sent_at? + run.rollout.boot_timeout.to_delta()));
+        let answered = host.pending_reply().and_then(|command| {
+            let timeout = run.rollout.timeout(command.action)?;
+            Some(command.sent_at? + timeout.to_delta())
+        });
         let ends_at = if host.status.is_before_upgrade() { run.begins_until() } else { run.not_after };
-        booted.map_or(ends_at, |booted| booted.min(ends_at))
+        answered.map_or(ends_at, |answered| answered.min(ends_at))
     }
 
     /// Why it has no slot, with the run's end, unless that cannot end by the clock.
@@ -231,7 +242,7 @@ impl HostInRun<'_> {
         {
             return blockers;
         }
-        let first = run.under_way().get_min().filter(|_| !run.has_room());
+        let first = run.counted().next().filter(|_| !run.has_room());
         let under_way = first.and_then(|host| Some((host, run.host(host)?)));
         vec![match under_way {
             None => Why::until(HostBlocker::TurnAwaited, self.deadline()),
@@ -282,7 +293,8 @@ impl<'a> LastWaits<'a> {
             }
             Phase::Upgrading if run.has_room() => None,
             Phase::Upgrading => {
-                first(run.under_way()).map(|(host, others)| LastWait::HostUnderWay { host, others })
+                let host = run.counted().next().cloned();
+                host.map(|host| LastWait::HostUnderWay { host, others: run.counted().count() - 1 })
             }
         };
         Self { by: Explainer::new(state, view, now), run, all }

@@ -62,6 +62,7 @@ fn event_variant(event: &HostEvent) -> usize {
         HostEvent::Recovering => 12,
         HostEvent::Skipped { .. } => 13,
         HostEvent::NotReached { .. } => 14,
+        HostEvent::Overdue { .. } => 15,
     }
 }
 
@@ -102,6 +103,7 @@ fn events() {
             r#"{"type":"cancelled","reason":{"kind":"run-timed-out"}}"#,
         ),
         (HostEvent::NotReached { reason }, r#"{"type":"not-reached","reason":{"kind":"run-timed-out"}}"#),
+        (HostEvent::Overdue { after: Duration::from_secs(7_200) }, r#"{"type":"overdue","after":"2h"}"#),
         (
             HostEvent::Skipped { reason: Reason::Unreachable },
             r#"{"type":"skipped","reason":{"kind":"unreachable"}}"#,
@@ -117,7 +119,7 @@ fn events() {
         ),
         (HostEvent::Recovering, r#"{"type":"recovering"}"#),
     ];
-    check(&table, event_variant, 15);
+    check(&table, event_variant, 16);
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, event.name())), "{json}");
     }
@@ -245,6 +247,14 @@ fn reasons() {
             r#"{"kind":"host-withdrawn","actor":"eve","reason":"stolen"}"#,
         ),
         (Reason::BootTimeout { after: Duration::from_secs(600) }, r#"{"kind":"boot-timeout","after":"10m"}"#),
+        (
+            Reason::PrepareTimeout { after: Duration::from_secs(600) },
+            r#"{"kind":"prepare-timeout","after":"10m"}"#,
+        ),
+        (
+            Reason::UpgradeTimeout { after: Duration::from_secs(600) },
+            r#"{"kind":"upgrade-timeout","after":"10m"}"#,
+        ),
         (
             Reason::GivenUp { actor: "eve".to_owned(), reason: "no power".to_owned() },
             r#"{"kind":"given-up","actor":"eve","reason":"no power"}"#,

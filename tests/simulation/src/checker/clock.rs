@@ -32,8 +32,15 @@ pub(super) fn check(fact: &Fact, error: TimeDelta) -> Result<(), Violation> {
                 event,
                 // A run whose time is over has a host that is not through.
                 HostEvent::TimedOut {
-                    reason: Reason::BootTimeout { .. } | Reason::NoReply { .. } | Reason::NotSent { .. }
-                } | HostEvent::NotReached { reason: Reason::NoTimeLeft { .. } | Reason::RunTimedOut { .. } }
+                    reason: Reason::PrepareTimeout { .. }
+                        | Reason::UpgradeTimeout { .. }
+                        | Reason::BootTimeout { .. }
+                        | Reason::NoReply { .. }
+                        | Reason::NotSent { .. }
+                } | HostEvent::Overdue { .. }
+                    | HostEvent::NotReached {
+                        reason: Reason::NoTimeLeft { .. } | Reason::RunTimedOut { .. }
+                    }
             )
         }
         _ => false,

@@ -527,6 +527,7 @@ fn of_run(node: &mut Node, now: Micros, event: &HostEvent) {
         | HostEvent::CommandSent { .. }
         | HostEvent::Prepared
         | HostEvent::Waiting { .. }
+        | HostEvent::Overdue { .. }
         | HostEvent::TurnLost => {}
     }
 }

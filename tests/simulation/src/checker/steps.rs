@@ -343,5 +343,5 @@ impl Steps {
 
 /// Whether a host that is given up for this reason, before its run's end, is only known not to have answered.
 fn is_given_up(reason: &Reason) -> bool {
-    matches!(reason, Reason::BootTimeout { .. } | Reason::GivenUp { .. })
+    matches!(reason, Reason::UpgradeTimeout { .. } | Reason::BootTimeout { .. } | Reason::GivenUp { .. })
 }

@@ -245,9 +245,11 @@ impl World {
 
     fn base_config(&self) -> Config {
         let Config { worker_applications, rollout, .. } = self.plan.config.clone();
-        // Every host comes back now, and none should be given up because it boots slowly.
+        // Every host comes back now, and none should be given up because it is slow.
+        let Rollout { boot_timeout, prepare_timeout, upgrade_timeout, expected_duration, .. } =
+            Rollout::default();
         let rollout =
-            Rollout { boot_timeout: Rollout::default().boot_timeout, expected_duration: None, ..rollout };
+            Rollout { boot_timeout, prepare_timeout, upgrade_timeout, expected_duration, ..rollout };
         Config { worker_applications, rollout, ..Config::default() }
     }
 

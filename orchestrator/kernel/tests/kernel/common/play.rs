@@ -264,6 +264,8 @@ impl Play {
             } => {
                 let mut rollout = Rollout { max_concurrent, max_failures, ..Rollout::default() };
                 rollout.boot_timeout = Duration::from_secs(boot_timeout_secs);
+                let short = (boot_timeout_secs < 1_800).then_some(rollout.boot_timeout);
+                (rollout.prepare_timeout, rollout.upgrade_timeout) = (short, short);
                 rollout.unreachable =
                     if fail_unreachable { UnreachablePolicy::Fail } else { UnreachablePolicy::Skip };
                 self.put_config(rollout, applications);

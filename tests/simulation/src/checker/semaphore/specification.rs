@@ -338,6 +338,7 @@ impl Specification {
             HostEvent::CommandSent { .. }
             | HostEvent::Prepared
             | HostEvent::Drained
+            | HostEvent::Overdue { .. }
             | HostEvent::Recovering
             | HostEvent::RebootRequired => {}
         }
