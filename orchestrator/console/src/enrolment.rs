@@ -3,7 +3,7 @@
 use std::fmt::{self, Formatter};
 
 use os_upgrade_kernel::EnrolmentRefusal;
-use os_upgrade_protocol::LongToken;
+use os_upgrade_protocol::{LongToken, time};
 
 use crate::describe::Describe;
 
@@ -22,6 +22,12 @@ impl Describe for EnrolmentRefusal {
                 f,
                 "there is no host {host}: none of that name has announced itself, been approved or been \
                  withdrawn"
+            ),
+            Self::DeferralOver { until, now } => write!(
+                f,
+                "until: {} has passed, it is {}; give a later time, or none to defer until `os-upgrade hosts defer --end`",
+                time::format(*until),
+                time::format(*now)
             ),
             Self::HostRunning { host } => {
                 write!(f, "{host} is running: stop its worker before it is removed, or withdraw it")

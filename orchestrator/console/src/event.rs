@@ -83,6 +83,14 @@ fn sentence(event: &SiteEvent) -> String {
         SiteEvent::HostWithdrawn { host, actor, reason } => {
             format!("{host} withdrawn by {actor}{}", because(Some(reason)))
         }
+        SiteEvent::HostDeferred { host, actor, reason, until } => {
+            let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+            format!("{host} deferred by {actor}{until}{}", because(Some(reason)))
+        }
+        SiteEvent::DeferralEnded { host, actor, reason } => match actor {
+            Some(actor) => format!("deferral of {host} ended by {actor}{}", because(reason.as_deref())),
+            None => format!("the deferral of {host} is over"),
+        },
         SiteEvent::RebootsQueued { hosts, actor, reason } => {
             let hosts = first_of(hosts, 0).unwrap_or_default();
             format!("reboot of {hosts} queued by {actor}{}", because(reason.as_deref()))
@@ -136,6 +144,8 @@ const fn host_step(step: HostStep) -> Option<&'static str> {
         HostStep::RebootRequired => Some("needs a reboot"),
         HostStep::TurnLost => Some("lost its turn"),
         HostStep::Overdue => Some("is overdue"),
+        HostStep::PrepareBegan => Some("is prepared next"),
+        HostStep::PrepareFailed => Some("failed to prepare, and is prepared again"),
         HostStep::CommandSent
         | HostStep::Prepared
         | HostStep::Waiting

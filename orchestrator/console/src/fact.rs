@@ -80,6 +80,10 @@ fn run(fact: &RunFact) -> (Importance, String) {
             HostEvent::Cancelled { .. } => (Step, format!("{host} cancelled")),
             HostEvent::NotReached { .. } => (Outcome, format!("{host} not reached")),
             HostEvent::CommandSent { action, .. } => (Command, format!("{} sent to {host}", action.as_str())),
+            HostEvent::PrepareBegan => (Bookkeeping, format!("{host} is prepared next")),
+            HostEvent::PrepareFailed { .. } => {
+                (Step, format!("{host} failed to prepare, and is prepared again"))
+            }
             HostEvent::Prepared => (Command, format!("{host} prepared")),
             HostEvent::Waiting { .. } => (Bookkeeping, format!("{host} waits")),
             HostEvent::TurnLost => (Bookkeeping, format!("{host} lost its turn")),
@@ -158,6 +162,13 @@ fn enrolment(fact: &EnrolmentFact) -> (Importance, String) {
         }
         EnrolmentFact::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
         EnrolmentFact::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
+        EnrolmentFact::HostDeferred { host, actor, .. } => (Outcome, format!("{host} deferred by {actor}")),
+        EnrolmentFact::DeferralEnded { host, actor: Some(actor), .. } => {
+            (Outcome, format!("deferral of {host} ended by {actor}"))
+        }
+        EnrolmentFact::DeferralEnded { host, actor: None, .. } => {
+            (Outcome, format!("deferral of {host} is over"))
+        }
         EnrolmentFact::HostPurged { host } => (Bookkeeping, format!("what was stored of {host} deleted")),
     }
 }

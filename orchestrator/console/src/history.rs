@@ -75,6 +75,14 @@ impl<'a> Entry<'a> {
                 EnrolmentFact::HostRemoved { host, reason, .. } => {
                     Self { hosts: std::slice::from_ref(host), ..because("removed", reason) }
                 }
+                EnrolmentFact::HostDeferred { host, reason, .. } => {
+                    Self { hosts: std::slice::from_ref(host), ..because("deferred", reason) }
+                }
+                EnrolmentFact::DeferralEnded { host, reason, .. } => Self {
+                    hosts: std::slice::from_ref(host),
+                    reason: reason.as_deref().map(Cow::from),
+                    ..entry("deferral ended")
+                },
                 EnrolmentFact::HostPurged { .. } => return None,
             },
             Fact::Run(_)

@@ -63,6 +63,7 @@ impl Describe for Reason {
             Self::AwaitsApproval { host } => {
                 write!(f, "waits for approval: os-upgrade hosts approve {}", shell_word(host.as_str()))
             }
+            Self::HostDeferred { actor, reason } => write!(f, "deferred by {actor}: {reason}"),
             Self::HostWithdrawn { actor, reason } => write!(f, "withdrawn by {actor}: {reason}"),
             Self::DrainRefused { pods } => {
                 write!(f, "its node cannot be drained: {pods}", pods = describe(pods))
@@ -104,6 +105,11 @@ impl Describe for LastWait {
             Self::HostsUnprepared { host, others } => {
                 write!(f, "{host}{} had not answered prepare", and_others(*others))
             }
+            Self::HostsPreparing { hosts } => write!(
+                f,
+                "{} prepared first (max-preparing)",
+                if *hosts == 1 { "1 other was".to_owned() } else { format!("{hosts} others were") }
+            ),
             Self::HostUnderWay { host, others } => write!(
                 f,
                 "{host}{} under way",
@@ -158,7 +164,10 @@ fn before_what(waited_for: Option<&LastWait>) -> String {
     match waited_for {
         Some(wait @ LastWait::NodeUndrained { .. }) => format!("before its upgrade: {}", describe(wait)),
         Some(
-            wait @ (LastWait::HostsUnprepared { .. } | LastWait::HostUnderWay { .. } | LastWait::Recorded(_)),
+            wait @ (LastWait::HostsUnprepared { .. }
+            | LastWait::HostsPreparing { .. }
+            | LastWait::HostUnderWay { .. }
+            | LastWait::Recorded(_)),
         ) => format!("before its turn: {}", describe(wait)),
         None => "before its turn".to_owned(),
     }

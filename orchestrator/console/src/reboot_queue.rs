@@ -77,6 +77,9 @@ impl Describe for NotReady {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::TakesNoPart => f.write_str("it takes no part: it is not approved, or was withdrawn"),
+            Self::HostDeferred { actor, reason, until: _ } => {
+                write!(f, "it is deferred by {actor}: {reason}")
+            }
             Self::NoWorker => f.write_str("it has no worker, or one that does not reboot it on request"),
             Self::NoNode => f.write_str("the cluster shows no node for it"),
             Self::ForeignMark { host } => write!(

@@ -52,6 +52,9 @@ fn not_startable(by: &StartBlocker) -> String {
             format!("no host has announced a worker of the configured applications ({applications})")
         }
         StartBlocker::RunActive { .. } => format!("{}: `os-upgrade run watch` shows it", describe(by)),
+        StartBlocker::AllDeferred { .. } => {
+            format!("{}: `os-upgrade hosts defer --end NAME...` lets one begin again", describe(by))
+        }
         StartBlocker::Paused(_) => format!("{}; `os-upgrade resume` ends that", describe(by)),
         StartBlocker::StrongboxSealed { .. } => describe(by).to_string(),
     }

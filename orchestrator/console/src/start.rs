@@ -44,6 +44,12 @@ fn start_clause(blocker: &StartBlocker, tense: Tense) -> String {
             format!("no reachable host {} a configured application", tense.of("runs", "ran"))
         }
         StartBlocker::NoneApproved { hosts, withdrawn } => none_approved(*hosts, *withdrawn, tense),
+        StartBlocker::AllDeferred { hosts: 1 } => {
+            format!("the only host that is approved {} deferred", tense.is())
+        }
+        StartBlocker::AllDeferred { hosts } => {
+            format!("all {hosts} hosts that are approved {} deferred", tense.are())
+        }
         StartBlocker::Clock(doubt) => clock::clause(doubt, tense),
     }
 }

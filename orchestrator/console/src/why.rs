@@ -18,6 +18,11 @@ impl Describe for HostBlocker {
         match self {
             Self::CommandUnsent { action } => write!(f, "its {action} command is about to be sent"),
             Self::ReplyAwaited { action } => write!(f, "its worker has not answered {action} yet"),
+            Self::HostsPreparing { hosts } => {
+                let others =
+                    if *hosts == 1 { "1 other is".to_owned() } else { format!("{hosts} others are") };
+                write!(f, "waiting to be prepared: {others} prepared first (max-preparing)")
+            }
             Self::HostsUnprepared { hosts } => write!(f, "waiting until {} prepared", more_hosts(*hosts)),
             Self::TurnAwaited => f.write_str("waiting for its turn"),
             Self::HostUnderWay { host } => write!(f, "waiting for its turn: {host} is under way"),

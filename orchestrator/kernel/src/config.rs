@@ -14,5 +14,5 @@ mod warning;
 pub use self::fact::ConfigFact;
 pub use self::request::{ConfigOperation, ConfigRefusal};
 pub use self::settings::{LockProvider, OnFailure, Reclaim, Settings};
-pub use self::state::{Config, ConfigError, Rollout, UnreachablePolicy, WorkerApplication};
+pub use self::state::{Config, ConfigError, Retries, Rollout, UnreachablePolicy, WorkerApplication};
 pub use self::warning::{WARNINGS_MAX, Warning, lasting_warnings, next_start, warnings};

@@ -21,8 +21,9 @@ type Step = fn(&State, &View, DateTime<Utc>) -> Option<Vec<Fact>>;
 
 /// What follows from the state itself, in order: the first step from which something follows is taken, and this repeats until
 /// nothing follows from any.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 17] = [
     pause::end,
+    enrolment::end_deferrals,
     // A run whose last reply is read after its deadline is complete all the same.
     run::finish,
     run::expire,
@@ -30,6 +31,7 @@ const STEPS: [Step; 15] = [
     run::stop,
     run::leave_out_late,
     run::begin_upgrades,
+    run::prepare_next,
     node::time_out_drains,
     reboot_queue::cancel_unneeded,
     reboot_queue::remove_cancelled,

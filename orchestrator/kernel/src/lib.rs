@@ -68,7 +68,9 @@ pub use config::{
 pub use control::{ControlMessage, InReplyTo};
 pub use decide::{Decision, Input, decide};
 pub use effects::{Effect, Order, Purge, effects, is_wanted, other_effects, sends};
-pub use enrolment::{Approval, Enrolled, Enrolment, EnrolmentOperation, EnrolmentRefusal, Withdrawal};
+pub use enrolment::{
+    Approval, Deferral, Enrolled, Enrolment, EnrolmentOperation, EnrolmentRefusal, Withdrawal,
+};
 pub use fact::Fact;
 pub use job::{Job, JobDone, System};
 pub use no_answer::NoAnswer;

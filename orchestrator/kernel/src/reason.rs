@@ -130,6 +130,12 @@ pub enum Reason {
         /// Why, as the operator says.
         reason: String,
     },
+    /// An operator deferred the host.
+    HostDeferred {
+        actor: String,
+        /// Why, as the operator says.
+        reason: String,
+    },
     /// A dry run of the drain was refused, so that nothing was evicted.
     DrainRefused {
         /// The pods that would have to stay.
@@ -206,6 +212,11 @@ pub enum LastWait {
         /// How many others there were.
         #[serde(default, skip_serializing_if = "is_default")]
         others: usize,
+    },
+    /// Its turn to be prepared: as many hosts were being prepared, or were prepared and had not begun, as the rollout allows.
+    HostsPreparing {
+        /// How many those were.
+        hosts: usize,
     },
     /// As many hosts were under way as the rollout allows.
     HostUnderWay {
@@ -313,7 +324,8 @@ impl Reason {
             Self::GivenUp { actor, .. }
             | Self::RunCancelled { actor, .. }
             | Self::Restored { actor }
-            | Self::HostWithdrawn { actor, .. } => Some(actor),
+            | Self::HostWithdrawn { actor, .. }
+            | Self::HostDeferred { actor, .. } => Some(actor),
             Self::AskingForSlot { .. }
             | Self::SlotDenied { .. }
             | Self::SlotUnreachable { .. }

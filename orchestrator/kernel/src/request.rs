@@ -136,7 +136,7 @@ pub(crate) fn decide(
             config::request::decide(state, view, operation, actor, now).map_err(Refusal::Config)
         }
         Operation::Enrolment(operation) => {
-            enrolment::request::decide(state, view, operation, actor).map_err(Refusal::Enrolment)
+            enrolment::request::decide(state, view, operation, actor, now).map_err(Refusal::Enrolment)
         }
         Operation::Reboot(operation) => {
             reboot_queue::request::decide(state, view, operation, actor).map_err(Refusal::Reboot)

@@ -20,5 +20,7 @@ pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, LateAns
 pub use self::place::Place;
 pub use self::request::{RunOperation, RunRefusal};
 pub use self::state::{Ended, HostError, Phase, Run, RunResult, StopCause, StopKind, Trigger, TriggerKind};
-pub(crate) use self::steps::{begin_upgrades, expire, finish, leave_out_late, stop, time_out_replies};
+pub(crate) use self::steps::{
+    begin_upgrades, expire, finish, leave_out_late, prepare_next, stop, time_out_replies,
+};
 pub use self::turns::{LastEnd, NOT_REACHED_RUNS, Turns};

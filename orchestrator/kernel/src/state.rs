@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Settings, tag};
 use crate::control::{Fence, IgnoredReplies};
-use crate::enrolment::{Enrolled, Enrolment};
+use crate::enrolment::{Deferral, Enrolled, Enrolment};
 use crate::fact::{About, OwnerRef};
 use crate::left_out::is_default;
 use crate::node::Node;
 use crate::owner::Owner;
 use crate::pause::Pause;
+use crate::reason::Reason;
 use crate::reboot_queue::{QueueError, RebootQueue};
 use crate::remembered::Remembered;
 use crate::run::{HostError, Issued, Run, Turns};
@@ -160,6 +161,12 @@ impl State {
     /// Whether `host` takes part in runs that start now.
     pub fn enrolled(&self, host: &HostName) -> Enrolled<'_> {
         self.enrolment.of(host, self.settings.auto_approve)
+    }
+
+    /// Why `host` begins nothing that starts now, by what operators decided about it; absent if it may.
+    pub fn left_out(&self, host: &HostName) -> Option<Reason> {
+        let deferred = || self.enrolment.deferred.get(host).map(Deferral::as_reason);
+        self.enrolled(host).left_out(host).or_else(deferred)
     }
 
     /// To whose history a fact belongs, by what it is about, if known. Call it before the fact is folded.

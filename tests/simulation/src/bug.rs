@@ -95,9 +95,11 @@ bugs! {
     /// Removals are forgotten at a takeover, so that removed hosts are approved automatically.
     RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 74;
     /// Pauses are forgotten at a takeover.
-    PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 26;
+    PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 36;
     /// How long a host takes is forgotten at a takeover.
-    ExpectedForgotten: "expected-forgotten", [OrchestratorCrash] => ["fits"], seed 27;
+    ExpectedForgotten: "expected-forgotten", [OrchestratorCrash] => ["fits"], seed 290;
+    /// Deferrals are forgotten at a takeover.
+    DeferralForgotten: "deferral-forgotten", [OrchestratorCrash] => ["deferred"], seed 39;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
     GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 36;
     /// Commands are sent before the facts that they follow from are in the journal.
@@ -236,7 +238,7 @@ bugs! {
 impl Bug {
     /// Whether it is about operators who steer runs.
     pub(crate) const fn is_of_steering(self) -> bool {
-        matches!(self, Self::PauseForgotten | Self::ExpectedForgotten)
+        matches!(self, Self::PauseForgotten | Self::DeferralForgotten | Self::ExpectedForgotten)
     }
 
     /// Whether it is one of the reboot queue.

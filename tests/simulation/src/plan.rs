@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use fastrand::Rng;
 use os_upgrade_calendar::{Duration as WholeSeconds, Window};
-use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
+use os_upgrade_kernel::config::{Retries, Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 use os_upgrade_shell::instance::RetentionSettings;
@@ -205,6 +205,12 @@ impl Plan {
         self.config.rollout.expected_duration = rng.bool().then(|| WholeSeconds::from_secs(rng.u64(1..=60)));
         self.config.rollout.prepare_timeout = rng.bool().then(|| WholeSeconds::from_secs(rng.u64(1..=30)));
         self.config.rollout.upgrade_timeout = rng.bool().then(|| WholeSeconds::from_secs(rng.u64(1..=30)));
+        self.config.rollout.max_preparing = rng.bool().then(|| rng.u32(1..=3));
+        self.config.rollout.retries = rng.bool().then(|| Retries {
+            prepare: rng.u32(0..=3),
+            backoff: WholeSeconds::from_secs(rng.u64(1..=10)),
+            max_backoff: WholeSeconds::from_secs(rng.u64(1..=60)),
+        });
         for group in self.settings.groups.keys() {
             if rng.bool() {
                 self.settings.failed.insert(group.clone(), rng.u32(1..=2));

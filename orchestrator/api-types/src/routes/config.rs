@@ -532,6 +532,14 @@ pub struct Rollout {
     pub max_failures: u64,
     #[schema(required = false, value_type = UnreachableWord, default = "skip")]
     pub unreachable: String,
+    /// How many hosts may be preparing, or prepared and not begun, besides one of each group and those that hold a slot. Hosts are upgraded as they are prepared, and
+    /// not once all are. Absent: all are prepared at once.
+    #[schema(required = false, minimum = 1, maximum = 4_294_967_295_u64)]
+    pub max_preparing: u64,
+    /// Whether hosts are prepared again whose worker answered an error. Hosts are upgraded as they are prepared, and not once all are.
+    /// Absent: none is.
+    #[schema(required = false, value_type = Retries)]
+    pub retries: Retries,
     /// How long a host may take to answer `prepare`, at least 1 s. One that takes longer counts as failed, and the run goes on without it.
     /// Absent: as long as the run lasts.
     #[schema(required = false, value_type = TimeoutText)]
@@ -547,6 +555,22 @@ pub struct Rollout {
     /// than that left of a window no run starts by itself. Absent: no bound.
     #[schema(required = false, value_type = TimeoutText)]
     pub expected_duration: String,
+}
+
+/// How often a host is prepared again in a run whose worker answered an error that names its command. It counts as failed after its last attempt.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
+pub struct Retries {
+    /// How many times, after the first.
+    #[schema(required = false, maximum = 4_294_967_295_u64, default = 2)]
+    pub prepare: u64,
+    /// The pause before the second attempt, at least 1 s. It doubles each time.
+    #[schema(required = false, value_type = TimeoutText, default = "5m")]
+    pub backoff: String,
+    /// The longest pause, at least 1 s. Up to `backoff` is added, differently for each host.
+    #[schema(required = false, value_type = TimeoutText, default = "1h")]
+    pub max_backoff: String,
 }
 
 /// A changed place in the configuration.

@@ -373,6 +373,26 @@ pub enum SiteEvent {
     HostWithdrawn { host: String, actor: String, reason: String },
     /// A host is gone.
     HostRemoved { host: String, actor: String, reason: String },
+    /// A host begins nothing for now.
+    HostDeferred {
+        host: String,
+        actor: String,
+        reason: String,
+        /// When that ends by itself; absent if it lasts until an operator ends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Stamp>,
+    },
+    /// A host is no longer deferred.
+    DeferralEnded {
+        host: String,
+        /// The operator; absent if the end of the deferral had come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AuditReasonText>)]
+        reason: Option<String>,
+    },
     /// Hosts are to reboot.
     RebootsQueued {
         hosts: Vec<String>,
@@ -517,6 +537,8 @@ impl SiteEvent {
             | Self::HostsApproved { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
+            | Self::HostDeferred { .. }
+            | Self::DeferralEnded { .. }
             | Self::RebootsQueued { .. }
             | Self::Reboot { .. }
             | Self::SitePaused { .. }
@@ -539,6 +561,8 @@ impl SiteEvent {
             | Self::SlotNotReleased { host, .. }
             | Self::HostWithdrawn { host, .. }
             | Self::HostRemoved { host, .. }
+            | Self::HostDeferred { host, .. }
+            | Self::DeferralEnded { host, .. }
             | Self::Reboot { host, .. }
             | Self::Node { host, .. }
             | Self::Progress { host, .. } => host == name,

@@ -1,4 +1,5 @@
-//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host`, `/remove-host`, `/uncordon-host` and `/enrolment-history`:
+//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host`, `/remove-host`, `/defer-host`,
+//! `/end-deferral`, `/uncordon-host` and `/enrolment-history`:
 //! every known host, and what operators decide about them. Extensions of the specification.
 
 use std::borrow::Cow;
@@ -18,8 +19,8 @@ use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::reboot_queue::EntryIndex;
 use crate::text::{
-    EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostStatusWord, NameText, ReachabilityWord,
-    RunIdText,
+    AuditReasonText, EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostStatusWord, NameText,
+    ReachabilityWord, RunIdText,
 };
 use crate::word::{Enrolment, Word};
 
@@ -104,6 +105,42 @@ pub const REMOVE: Route<HostWithReason> = Route::new(
         409,
         "the host sends heartbeats, is in the active run, or holds a slot; or the host limit is exceeded",
     ),
+]);
+
+/// 204 once it is durable that the host begins nothing for now: no run includes it, and its entries in the reboot queue stay queued. In the
+/// active run it is not started; if it already has its slot and was told to upgrade, its upgrade is completed.
+pub const DEFER: Route<HostToDefer> = Route::new(
+    Method::Post,
+    "/v1/state/os-upgrade/defer-host",
+    OPERATOR,
+    Tag::Upgrades,
+    "defer-host",
+    "Begin nothing on a host for now: no upgrade and no reboot",
+)
+.body::<HostToDefer>(
+    || json!({"host": "h01", "until": "2026-11-27T22:00:00Z", "reason": "the quarter closes"}),
+)
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "the host is deferred, or would be"),
+    Answer::new(404, "there is no such host"),
+    Answer::new(409, "the end of the deferral has passed, or the host limit is exceeded"),
+]);
+
+/// 204 once it is durable that the host is not deferred, also if it was not before.
+pub const END_DEFERRAL: Route<DeferralToEnd> = Route::new(
+    Method::Post,
+    "/v1/state/os-upgrade/end-deferral",
+    OPERATOR,
+    Tag::Upgrades,
+    "end-deferral",
+    "End the deferral of a host",
+)
+.body::<DeferralToEnd>(|| json!({"host": "h01"}))
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "the host is not deferred, or would not be"),
+    Answer::new(404, "there is no such host"),
 ]);
 
 /// 204 once it is durable that the host's Kubernetes node is to be as it was before; the node itself follows when the API server of
@@ -234,6 +271,44 @@ pub struct HostsToApprove {
     pub hosts: Vec<HostName>,
 }
 
+/// A host that is to be deferred.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostToDefer {
+    #[schema(value_type = NameText)]
+    pub host: HostName,
+    /// Why, for the history.
+    #[schema(value_type = AuditReasonText)]
+    pub reason: String,
+    /// When that ends by itself, in the future; absent: when somebody ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stamp>,
+}
+
+/// A host whose deferral is to end.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeferralToEnd {
+    #[schema(value_type = NameText)]
+    pub host: HostName,
+    /// Why, for the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AuditReasonText>)]
+    pub reason: Option<String>,
+}
+
+/// That a host begins nothing for now.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Deferred<'a> {
+    /// Who deferred it.
+    pub actor: Cow<'a, str>,
+    pub reason: Cow<'a, str>,
+    pub since: Stamp,
+    /// When that ends by itself; absent if it lasts until an operator ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stamp>,
+}
+
 /// How a host ended in a run.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct LastResult<'a> {
@@ -352,6 +427,9 @@ pub struct Host<'a> {
     /// When it was approved or withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Stamp>,
+    /// That it begins nothing for now; absent if it may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Deferred<'a>>,
     /// When the bus stored the last announcement of a worker on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announced_at: Option<Stamp>,

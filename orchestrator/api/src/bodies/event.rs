@@ -170,6 +170,12 @@ fn of_enrolment(fact: EnrolmentFact) -> Option<SiteEvent> {
         EnrolmentFact::HostRemoved { host, actor, reason, .. } => {
             SiteEvent::HostRemoved { host: host.to_string(), actor, reason }
         }
+        EnrolmentFact::HostDeferred { host, actor, reason, until } => {
+            SiteEvent::HostDeferred { host: host.to_string(), actor, reason, until: until.map(Stamp) }
+        }
+        EnrolmentFact::DeferralEnded { host, actor, reason } => {
+            SiteEvent::DeferralEnded { host: host.to_string(), actor, reason }
+        }
         EnrolmentFact::HostPurged { .. } => return None,
     })
 }
@@ -281,6 +287,11 @@ fn step(run: &RunId, host: &HostName, event: &HostEvent) -> SiteEvent {
             (if *drain { HostStatus::Draining } else { HostStatus::Upgrading }, None)
         }
         HostEvent::Drained => (HostStatus::Upgrading, None),
+        HostEvent::PrepareBegan => (HostStatus::Pending, None),
+        HostEvent::PrepareFailed { until, reason } => {
+            let why = Why { until: Some(*until), ..reason.clone().into() };
+            (HostStatus::Pending, Some(why))
+        }
         HostEvent::BackedOff { until, reason } => {
             let why = Why { until: Some(*until), ..reason.clone().into() };
             (HostStatus::Prepared, Some(why))

@@ -14,13 +14,15 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_api_types::body::{Count, Entry as ListEntry, Page, Progress, Stamp};
 use os_upgrade_api_types::query::{ListMode, NoParameters};
-use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ};
+use os_upgrade_api_types::routes::hosts::{
+    Deferred, Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ,
+};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_api_types::word::{Enrolment, Word};
 use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
 use os_upgrade_kernel::{
-    Approval, Enrolled, Explainer, Forecast, LastEnd, NOT_REACHED_RUNS, State, Withdrawal,
+    Approval, Deferral, Enrolled, Explainer, Forecast, LastEnd, NOT_REACHED_RUNS, State, Withdrawal,
 };
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
@@ -111,7 +113,9 @@ fn all(published: &PublishedState) -> Vec<&HostName> {
 
 fn concerned(published: &PublishedState) -> impl Iterator<Item = &HostName> {
     let PublishedState { state, view, versions, .. } = published;
-    let decided = state.enrolment.approved.keys().chain(state.enrolment.withdrawn.keys());
+    let enrolment = &state.enrolment;
+    let decided =
+        enrolment.approved.keys().chain(enrolment.withdrawn.keys()).chain(enrolment.deferred.keys());
     let held = state.slots.keys().chain(state.nodes.keys());
     view.hosts.keys().chain(versions.keys()).chain(decided).chain(held)
 }
@@ -132,6 +136,7 @@ pub(crate) fn is_known(published: &PublishedState, host: &HostName) -> bool {
     view.hosts.contains_key(host)
         || versions.contains_key(host)
         || state.enrolment.knows(host)
+        || state.enrolment.deferred.contains_key(host)
         || state.slots.contains_key(host)
         || state.nodes.contains_key(host)
         || is_node()
@@ -207,6 +212,7 @@ impl Serialize for Entry<'_> {
             enrolment: Enrolment::from(enrolled).into(),
             decided_by: decided.map(|(actor, _)| actor.into()),
             decided_at: decided.map(|(_, since)| Stamp(since)),
+            deferred: published.state.enrolment.deferred.get(name).map(deferred),
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
             last_upgraded_at: published.state.last_upgrades.of(name).copied().map(Stamp),
             last_result: last_result(&published.state, name),
@@ -272,6 +278,11 @@ pub(super) fn not_reached(published: &PublishedState) -> usize {
 pub(super) fn oldest_success(published: &PublishedState) -> Option<(DateTime<Utc>, &HostName)> {
     let upgraded = |host| Some((*published.state.last_upgrades.of(host)?, host));
     taking_part(published).filter_map(upgraded).min()
+}
+
+fn deferred(Deferral { actor, reason, since, until }: &Deferral) -> Deferred<'_> {
+    let (actor, reason) = (actor.into(), reason.into());
+    Deferred { actor, reason, since: Stamp(*since), until: until.map(Stamp) }
 }
 
 /// Who decided whether a host takes part, and when.

@@ -11,6 +11,8 @@ use super::*;
 
 const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
 const APPROVE: &str = "POST /v1/state/os-upgrade/approve-hosts";
+const DEFER: &str = "POST /v1/state/os-upgrade/defer-host";
+const END_DEFERRAL: &str = "POST /v1/state/os-upgrade/end-deferral";
 const WITHDRAW: &str = "POST /v1/state/os-upgrade/withdraw-host";
 const REMOVE: &str = "POST /v1/state/os-upgrade/remove-host";
 const HISTORY: &str = "GET /v1/state/os-upgrade/enrolment-history";
@@ -116,6 +118,32 @@ async fn hosts_are_withdrawn() {
 }
 
 #[tokio::test]
+async fn hosts_are_deferred() {
+    let api = unapproved_site().await;
+    assert_eq!(api.call(APPROVE, r#"{"hosts":["h01","h02"]}"#).await.0, 204);
+    let body =
+        |until: &str| json!({"host": "h02", "reason": " the quarter closes ", "until": until}).to_string();
+    let later = "2999-01-01T00:00:00Z";
+    assert_eq!(api.call(&format!("{DEFER}?validate=true"), &body(later)).await, (204, Value::Null));
+    assert!(shown(&api, "h02").await.deferred.is_none());
+    assert_eq!(api.call(DEFER, &body(later)).await, (204, Value::Null));
+    let host = shown(&api, "h02").await;
+    let deferred = host.deferred.unwrap();
+    assert_eq!((&*deferred.actor, &*deferred.reason), ("api", "the quarter closes"));
+    assert_eq!(deferred.until.unwrap().to_string(), later);
+    assert_eq!(host.why.unwrap().text, "deferred by api: the quarter closes");
+    assert_eq!(host.enrolment.as_str(), "approved");
+    let (_, _, text) = api.send(build("GET /metrics", "", "")).await;
+    assert!(text.lines().any(|line| line == "os_upgrade_hosts_deferred 1"), "{text}");
+    assert_eq!(api.call(END_DEFERRAL, r#"{"host":"h02"}"#).await, (204, Value::Null));
+    assert_eq!(api.call(END_DEFERRAL, r#"{"host":"h02"}"#).await, (204, Value::Null), "once more");
+    assert!(shown(&api, "h02").await.deferred.is_none());
+    let (_, history) = api.call(HISTORY, "").await;
+    let types: Vec<_> = history["items"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
+    assert_eq!(types, ["deferral-ended", "host-deferred", "hosts-approved"]);
+}
+
+#[tokio::test]
 async fn invalid_decisions_are_refused() {
     let api = unapproved_site().await;
     let many: Vec<String> = (0..1_001).map(|number| format!("h{number}")).collect();
@@ -129,6 +157,15 @@ async fn invalid_decisions_are_refused() {
         (WITHDRAW, r#"{"host":"h01"}"#.to_owned(), 400, "missing field `reason`"),
         (WITHDRAW, r#"{"host":"h01","reason":" "}"#.to_owned(), 400, "give a reason"),
         (WITHDRAW, r#"{"host":"nobody","reason":"x"}"#.to_owned(), 404, "there is no host nobody"),
+        (DEFER, r#"{"host":"h01"}"#.to_owned(), 400, "missing field `reason`"),
+        (DEFER, r#"{"host":"nobody","reason":"x"}"#.to_owned(), 404, "there is no host nobody"),
+        (
+            DEFER,
+            r#"{"host":"h01","reason":"x","until":"2020-01-01T00:00:00Z"}"#.to_owned(),
+            409,
+            "until: 2020-01-01T00:00:00Z has passed",
+        ),
+        (END_DEFERRAL, r#"{"host":"nobody"}"#.to_owned(), 404, "there is no host nobody"),
         (REMOVE, r#"{"host":"nobody","reason":"x"}"#.to_owned(), 404, "there is no host nobody"),
         (REMOVE, r#"{"host":"h01"}"#.to_owned(), 400, "missing field `reason`"),
     ] {

@@ -17,7 +17,7 @@ use os_upgrade_protocol::HostName;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use self::leave::Leave;
+use self::leave::{Defer, Leave};
 use self::node::Uncordon;
 use super::histories;
 use super::options::Remote;
@@ -66,6 +66,15 @@ pub(crate) enum Command {
         "hosts remove h01 --reason 'it was scrapped'", "hosts remove 'web-*' --reason 'they were scrapped' --yes"
     ])]
     Remove(Leave),
+    /// Begin nothing on hosts for now: no upgrade and no reboot
+    ///
+    /// Runs that start leave them out. In the active run they are not started; one that was told to upgrade finishes, with the reboot. Their
+    /// entries in the reboot queue stay queued. Unlike withdraw, it may end by itself. A NAME may be a pattern, as for withdraw.
+    #[command(after_help = examples![
+        "hosts defer h01 --until Friday --reason 'the quarter closes'", "hosts defer 'web-*' --reason 'the fair is on' --yes",
+        "hosts defer --end h01"
+    ])]
+    Defer(Defer),
     /// Uncordon the Kubernetes node of a host that failed
     ///
     /// Such a node stays cordoned, so that nothing is scheduled to a host that nobody has looked after. It is refused while a run or
@@ -140,6 +149,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => leave::withdraw(options).await,
         Command::Remove(options) => leave::remove(options).await,
+        Command::Defer(options) => leave::defer(options).await,
         Command::Uncordon(options) => node::uncordon(options).await,
         Command::History(options) => histories::show::<HostChange>(options, routes::HISTORY.call()).await,
     }

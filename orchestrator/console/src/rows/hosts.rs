@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use os_upgrade_api_types::body::Stamp;
-use os_upgrade_api_types::routes::hosts::{Host, HostSlot, LastResult};
+use os_upgrade_api_types::routes::hosts::{Deferred, Host, HostSlot, LastResult};
 use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::text::sanitized;
@@ -87,6 +87,11 @@ fn why(host: &Host<'_>) -> String {
     in_one_sentence(host.status.as_ref(), host.why.as_ref(), &host.also)
 }
 
+fn deferred(Deferred { actor, reason, since, until }: &Deferred<'_>, zone: Zone) -> String {
+    let until = until.map_or_else(|| "it is ended".to_owned(), |until| zone.stamp(until));
+    format!("by {actor} since {} until {until}: {reason}", zone.stamp(*since))
+}
+
 fn last_run(LastResult { run, status, why, late_answer, not_reached }: &LastResult<'_>) -> String {
     let why = why.as_ref().map(|why| format!(": {}", why.text)).unwrap_or_default();
     let late = late_answer.as_ref().map(|late| format!("; {}", describe(late))).unwrap_or_default();
@@ -145,6 +150,7 @@ pub fn details(host: &Host<'_>, zone: Zone) -> Vec<Detail> {
         ("worker", host.without_worker.then(|| "none has announced itself on it".to_owned())),
         ("enrolment", enrolment),
         ("decided", time(host.decided_at)),
+        ("deferred", host.deferred.as_ref().map(|it| deferred(it, zone))),
         ("announced", time(host.announced_at)),
         ("upgraded", time(host.last_upgraded_at)),
         ("last run", host.last_result.as_ref().map(last_run)),

@@ -10,6 +10,11 @@ pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, 
     deserializer.deserialize_any(Whole)
 }
 
+/// The same for a number that may be left out.
+pub(super) fn some_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    number(deserializer).map(Some)
+}
+
 struct Whole;
 
 impl Visitor<'_> for Whole {

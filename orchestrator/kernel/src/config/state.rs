@@ -51,6 +51,14 @@ pub struct Rollout {
     pub max_failures: u32,
     /// What happens to a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
+    /// How many hosts may be preparing, or prepared and not begun, at least 1; one of each group may, and one that holds a slot. Hosts are
+    /// upgraded as they are prepared.
+    /// Absent: all are prepared at once.
+    #[serde(deserialize_with = "super::integer::some_number", skip_serializing_if = "Option::is_none")]
+    pub max_preparing: Option<u32>,
+    /// Whether hosts are prepared again that failed. Hosts are upgraded as they are prepared. Absent: none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retries>,
     /// How long a host may take to answer `prepare`, at least 1 s. Absent: as long as the run lasts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepare_timeout: Option<Duration>,
@@ -69,7 +77,27 @@ fn is_zero(duration: &Duration) -> bool {
     duration.as_secs() == 0
 }
 
-from_objects_only!(Config, WorkerApplication, Rollout);
+/// How often hosts are prepared again whose worker answered an error that named its command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Retries {
+    /// How many times a host is prepared again in a run.
+    #[serde(deserialize_with = "super::integer::number")]
+    pub prepare: u32,
+    /// The pause before the second attempt, at least 1 s, doubled each time.
+    pub backoff: Duration,
+    /// The longest pause, at least 1 s. Jitter of up to `backoff` is added.
+    pub max_backoff: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        let (backoff, max_backoff) = (Duration::from_secs(5 * 60), Duration::from_secs(3_600));
+        Self { prepare: 2, backoff, max_backoff }
+    }
+}
+
+from_objects_only!(Config, WorkerApplication, Rollout, Retries);
 
 impl Default for Rollout {
     fn default() -> Self {
@@ -77,6 +105,8 @@ impl Default for Rollout {
             max_concurrent: 1,
             max_failures: 0,
             unreachable: UnreachablePolicy::Skip,
+            max_preparing: None,
+            retries: None,
             prepare_timeout: None,
             upgrade_timeout: None,
             // Servers with much memory test it for a quarter of an hour when they boot.
@@ -89,6 +119,11 @@ impl Default for Rollout {
 impl Rollout {
     fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether hosts are upgraded as they are prepared, and not once all are.
+    pub(crate) const fn is_rolling(&self) -> bool {
+        self.max_preparing.is_some() || self.retries.is_some()
     }
 
     /// How long a host may take to answer `action`; absent if it may take as long as the run lasts.
@@ -132,11 +167,14 @@ pub enum ConfigError {
     )]
     NoTimeToBoot,
     /// Nothing takes no time.
-    #[error("rollout/{key}: must be at least 1s; leave it out for no bound")]
+    #[error("rollout/{key}: must be at least 1s, or left out")]
     NoTime {
         /// The key in `rollout`.
         key: &'static str,
     },
+    /// No host could ever be prepared.
+    #[error("rollout/max-preparing: must be at least 1; leave it out to prepare all at once")]
+    NoPreparing,
     /// A window is listed twice.
     #[error("{list}/{index}: the same window is listed twice, also at {list}/{first}")]
     DuplicateWindow {
@@ -181,8 +219,15 @@ impl Config {
         if is_zero(&self.rollout.boot_timeout) {
             return Err(ConfigError::NoTimeToBoot);
         }
-        let Rollout { prepare_timeout, upgrade_timeout, expected_duration, .. } = &self.rollout;
+        if self.rollout.max_preparing == Some(0) {
+            return Err(ConfigError::NoPreparing);
+        }
+        let Rollout { prepare_timeout, upgrade_timeout, expected_duration, retries, .. } = &self.rollout;
+        let backoff = retries.map(|retries| retries.backoff);
+        let max_backoff = retries.map(|retries| retries.max_backoff);
         for (key, duration) in [
+            ("retries/backoff", &backoff),
+            ("retries/max-backoff", &max_backoff),
             ("prepare-timeout", prepare_timeout),
             ("upgrade-timeout", upgrade_timeout),
             ("expected-duration", expected_duration),

@@ -51,7 +51,7 @@ pub(crate) fn decide(
     now: DateTime<Utc>,
 ) -> Vec<Fact> {
     let mut facts = fence_passed(state, sequence);
-    let of_message = message_facts(state, sequence, message);
+    let of_message = message_facts(state, sequence, message, now);
     let is_left_out = |fact: &Fact| {
         let Fact::Control(ControlFact::Ignored { host: Some(host), why, .. }) = fact else { return false };
         why.is_of_reply() && !state.ignored_replies.is_due(host, now)
@@ -60,11 +60,11 @@ pub(crate) fn decide(
     facts
 }
 
-fn message_facts(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
+fn message_facts(state: &State, sequence: u64, message: &ControlMessage, now: DateTime<Utc>) -> Vec<Fact> {
     match message {
         ControlMessage::Command { host, id } => command_seen(state, sequence, host, id.as_ref()),
         ControlMessage::Reply { host, reply: Ok(reply), in_reply_to } => {
-            let reply = SeenReply { host, reply, in_reply_to, sequence };
+            let reply = SeenReply { host, reply, in_reply_to, sequence, now };
             reply_seen(state, &reply)
         }
         ControlMessage::Reply { host, reply: Err(detail), .. } => {
@@ -183,6 +183,7 @@ struct SeenReply<'a> {
     reply: &'a Reply,
     in_reply_to: &'a InReplyTo,
     sequence: u64,
+    now: DateTime<Utc>,
 }
 
 impl SeenReply<'_> {
@@ -225,7 +226,7 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
 
 /// The reply answers the current command of a host whose part in the run has not ended.
 fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> Vec<Fact> {
-    let failed = || fail(state, run, seen);
+    let failed = || fail(state, run, host, seen);
     let event = |event| Fact::of_host(&run.id, seen.host, event);
     match (host.status, &seen.reply.result) {
         (HostStatus::Preparing, Outcome::Done) => vec![event(HostEvent::Prepared)],
@@ -277,8 +278,15 @@ fn reason(reply: &Reply) -> Reason {
     }
 }
 
-fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
+fn fail(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> Vec<Fact> {
     let reason = reason(seen.reply);
+    // An answer that does not name its command may be one to an earlier attempt.
+    if host.status == HostStatus::Preparing
+        && seen.in_reply_to.sequence.is_some()
+        && let Some(until) = run.prepared_again(seen.host, host, seen.now)
+    {
+        return vec![Fact::of_host(&run.id, seen.host, HostEvent::PrepareFailed { until, reason })];
+    }
     let mut facts = vec![Fact::of_host(&run.id, seen.host, HostEvent::Failed { reason })];
     facts.extend(
         run.stop_after(seen.host).map(|cause| Fact::Run(RunFact::Stopping { run: run.id.clone(), cause })),

@@ -1,5 +1,6 @@
 //! What becomes true of which hosts take part.
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,28 @@ pub enum EnrolmentFact {
     },
     /// What was stored of a removed host has been deleted.
     HostPurged { host: HostName },
+    /// A host begins nothing for now, or its deferral has another end or reason from here on. What follows in the active run is a
+    /// separate fact.
+    HostDeferred {
+        host: HostName,
+        /// Who deferred it.
+        actor: String,
+        /// The operator's reason.
+        reason: String,
+        /// When that ends by itself; absent if it lasts until an operator ends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<DateTime<Utc>>,
+    },
+    /// A host is no longer deferred.
+    DeferralEnded {
+        host: HostName,
+        /// Who ended it; absent if its end had come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
 }
 
 impl EnrolmentFact {
@@ -48,8 +71,14 @@ impl EnrolmentFact {
     pub(crate) fn about(&self) -> About<'_> {
         match self {
             Self::HostsApproved { actor, .. } => About::by(actor).in_list(AuditList::Enrolment),
-            Self::HostWithdrawn { host, actor, .. } | Self::HostRemoved { host, actor, .. } => {
+            Self::HostWithdrawn { host, actor, .. }
+            | Self::HostRemoved { host, actor, .. }
+            | Self::HostDeferred { host, actor, .. } => {
                 let about = About { actor: Some(actor), ..About::host(OwnerRef::None, host) };
+                about.in_list(AuditList::Enrolment)
+            }
+            Self::DeferralEnded { host, actor, .. } => {
+                let about = About { actor: actor.as_deref(), ..About::host(OwnerRef::None, host) };
                 about.in_list(AuditList::Enrolment)
             }
             Self::HostPurged { host } => About::host(OwnerRef::None, host),
@@ -62,7 +91,9 @@ impl EnrolmentFact {
             Self::HostsApproved { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
-            | Self::HostPurged { .. } => &[],
+            | Self::HostPurged { .. }
+            | Self::HostDeferred { .. }
+            | Self::DeferralEnded { .. } => &[],
         }
     }
 }

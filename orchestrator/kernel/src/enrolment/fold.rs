@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::fact::EnrolmentFact;
-use super::state::Withdrawal;
+use super::state::{Deferral, Withdrawal};
 use crate::state::State;
 
 impl State {
@@ -20,6 +20,12 @@ impl State {
                 self.last_upgrades.remove(host);
                 self.turns.remove(host);
             }
+            EnrolmentFact::HostDeferred { host, actor, reason, until } => {
+                let since = self.enrolment.deferred.get(host).map_or(at, |before| before.since);
+                let (actor, reason, until) = (actor.clone(), reason.clone(), *until);
+                self.enrolment.defer(host, Deferral { actor, reason, since, until });
+            }
+            EnrolmentFact::DeferralEnded { host, .. } => self.enrolment.end_deferral(host),
             EnrolmentFact::HostPurged { host } => self.enrolment.purged(host, self.settings.auto_approve),
         }
     }

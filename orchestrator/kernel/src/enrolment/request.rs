@@ -1,10 +1,11 @@
 //! Operators' decisions about hosts: approval, withdrawal and removal.
 
+use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostName, LongToken};
 use serde::{Deserialize, Serialize};
 
-use super::state::{APPROVED_AT_ONCE_MAX, Enrolled, Enrolment};
+use super::state::{APPROVED_AT_ONCE_MAX, Deferral, ENROLLED_MAX, Enrolled, Enrolment};
 use crate::answer::{Granted, RefusalClass};
 use crate::fact::{EnrolmentFact, Fact};
 use crate::reason::Reason;
@@ -33,6 +34,22 @@ pub enum EnrolmentOperation {
         host: HostName,
         /// Why, as the operator says.
         reason: String,
+    },
+    /// Begin nothing on a host for now.
+    Defer {
+        host: HostName,
+        /// Why, as the operator says.
+        reason: String,
+        /// When that ends by itself; absent if it lasts until an operator ends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<DateTime<Utc>>,
+    },
+    /// Let a deferred host begin again. For one that is not deferred, nothing changes.
+    EndDeferral {
+        host: HostName,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
 }
 
@@ -66,6 +83,12 @@ pub enum EnrolmentRefusal {
     },
     /// The host's node is cordoned.
     HostCordoned { host: HostName },
+    /// The deferral would be over already.
+    DeferralOver {
+        until: DateTime<Utc>,
+        /// What time it is.
+        now: DateTime<Utc>,
+    },
     /// The host holds a slot, or is about to.
     HostHoldsSlot { host: HostName, group: GroupName },
 }
@@ -77,6 +100,7 @@ impl EnrolmentRefusal {
             Self::ApprovalSize | Self::NameTooLong { .. } => RefusalClass::Invalid,
             Self::UnknownHost { .. } => RefusalClass::Missing,
             Self::EnrolmentFull
+            | Self::DeferralOver { .. }
             | Self::HostRunning { .. }
             | Self::HostAwaited { .. }
             | Self::HostInRun { .. }
@@ -91,12 +115,49 @@ pub(crate) fn decide(
     view: &View,
     operation: &EnrolmentOperation,
     actor: &str,
+    now: DateTime<Utc>,
 ) -> Result<Granted, EnrolmentRefusal> {
     match operation {
         EnrolmentOperation::Approve { hosts } => approve(&state.enrolment, hosts, actor),
         EnrolmentOperation::Withdraw { host, reason } => withdraw(state, view, host, actor, reason),
         EnrolmentOperation::Remove { host, reason } => remove(state, view, host, actor, reason),
+        EnrolmentOperation::Defer { until: Some(until), .. } if *until <= now => {
+            Err(EnrolmentRefusal::DeferralOver { until: *until, now })
+        }
+        EnrolmentOperation::Defer { host, reason, until } => {
+            let (actor, reason) = (actor.to_owned(), reason.clone());
+            defer(state, view, host, Deferral { actor, reason, since: now, until: *until })
+        }
+        EnrolmentOperation::EndDeferral { host, reason } => {
+            check_known(state, view, host)?;
+            let is_deferred = state.enrolment.deferred.contains_key(host);
+            let (host, actor, reason) = (host.clone(), Some(actor.to_owned()), reason.clone());
+            let ended = EnrolmentFact::DeferralEnded { host, actor, reason };
+            Ok(Granted::done(is_deferred.then_some(Fact::Enrolment(ended)).into_iter().collect()))
+        }
     }
+}
+
+/// Defers a host. In the active run it is cancelled if its upgrade has not begun; its entries in the reboot queue stay queued.
+fn defer(
+    state: &State,
+    view: &View,
+    host: &HostName,
+    deferral: Deferral,
+) -> Result<Granted, EnrolmentRefusal> {
+    check_known(state, view, host)?;
+    let deferred = &state.enrolment.deferred;
+    let before = deferred.get(host);
+    if before.is_none() && deferred.len() >= ENROLLED_MAX {
+        return Err(EnrolmentRefusal::EnrolmentFull);
+    }
+    let cancelled = cancel_in_run(state, host, deferral.as_reason());
+    let Deferral { actor, reason, since: _, until } = deferral;
+    let is_unchanged = before
+        .is_some_and(|before| (&before.actor, &before.reason, before.until) == (&actor, &reason, until));
+    let new = EnrolmentFact::HostDeferred { host: host.clone(), actor, reason, until };
+    let new = (!is_unchanged).then_some(Fact::Enrolment(new));
+    Ok(Granted::done(new.into_iter().chain(cancelled).collect()))
 }
 
 /// Approves hosts for runs that start from now on. Hosts that are already approved keep their approval.
@@ -147,7 +208,8 @@ fn withdraw(
         }));
     }
     // A host without a decision may be in the active run: it was auto-approved when the run started.
-    facts.extend(cancel_in_run(state, host, actor, reason));
+    let withdrawn = Reason::HostWithdrawn { actor: actor.to_owned(), reason: reason.to_owned() };
+    facts.extend(cancel_in_run(state, host, withdrawn));
     facts.extend(reboot_queue::cancel_queued(state, host, actor, reason));
     Ok(Granted::done(facts))
 }
@@ -210,12 +272,11 @@ fn check_room(state: &State, host: &HostName) -> Result<(), EnrolmentRefusal> {
     if has_room { Ok(()) } else { Err(EnrolmentRefusal::EnrolmentFull) }
 }
 
-/// Cancels a withdrawn host in the active run, unless it has begun or is not in it.
-fn cancel_in_run(state: &State, host: &HostName, actor: &str, reason: &str) -> Vec<Fact> {
+/// Cancels a host in the active run for this `reason`, unless it has begun or is not in it.
+fn cancel_in_run(state: &State, host: &HostName, reason: Reason) -> Vec<Fact> {
     let is_before_upgrade =
         |run: &&Run| run.host(host).is_some_and(|in_run| in_run.status.is_before_upgrade());
     let Some(run) = state.run.as_ref().filter(is_before_upgrade) else { return Vec::new() };
-    let reason = Reason::HostWithdrawn { actor: actor.to_owned(), reason: reason.to_owned() };
     state.no_longer_waits(run, host, HostEvent::Cancelled { reason })
 }
 

@@ -30,6 +30,9 @@ pub struct Enrolment {
     /// Hosts that are gone.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub removed: OrdMap<HostName, Removal>,
+    /// Hosts that begin nothing for now. Whether they take part otherwise is decided apart from that.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub deferred: OrdMap<HostName, Deferral>,
 }
 
 /// An operator's decision that a host takes part.
@@ -52,6 +55,21 @@ pub struct Withdrawal {
     pub reason: String,
     /// When it was withdrawn.
     pub since: DateTime<Utc>,
+}
+
+/// An operator's decision that a host begins nothing for now: no part in a run, and no reboot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Deferral {
+    /// Who deferred it.
+    pub actor: String,
+    /// Why, as the operator says.
+    pub reason: String,
+    /// Since when it is deferred.
+    pub since: DateTime<Utc>,
+    /// When that ends by itself; absent if it lasts until an operator ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
 }
 
 /// An operator's decision that a host is gone.
@@ -111,6 +129,12 @@ impl Withdrawal {
     }
 }
 
+impl Deferral {
+    pub(crate) fn as_reason(&self) -> Reason {
+        Reason::HostDeferred { actor: self.actor.clone(), reason: self.reason.clone() }
+    }
+}
+
 impl Enrolment {
     /// Whether `host` takes part in runs. `auto_approve` is the setting that approves every host.
     pub fn of(&self, host: &HostName, auto_approve: bool) -> Enrolled<'_> {
@@ -131,7 +155,10 @@ impl Enrolment {
 
     /// Whether nothing has been decided about any host.
     pub fn is_empty(&self) -> bool {
-        self.approved.is_empty() && self.withdrawn.is_empty() && self.removed.is_empty()
+        self.approved.is_empty()
+            && self.withdrawn.is_empty()
+            && self.removed.is_empty()
+            && self.deferred.is_empty()
     }
 
     /// Whether decisions about `hosts` more hosts fit.
@@ -160,8 +187,19 @@ impl Enrolment {
         self.withdrawn.insert(host.clone(), withdrawal);
     }
 
+    /// `host` begins nothing for now.
+    pub(crate) fn defer(&mut self, host: &HostName, deferral: Deferral) {
+        self.deferred.insert(host.clone(), deferral);
+    }
+
+    /// `host` is no longer deferred.
+    pub(crate) fn end_deferral(&mut self, host: &HostName) {
+        self.deferred.remove(host);
+    }
+
     /// Whatever was decided about `host` does not count any more.
     pub(crate) fn forget(&mut self, host: &HostName) {
+        self.deferred.remove(host);
         self.approved.remove(host);
         self.withdrawn.remove(host);
         self.removed.remove(host);

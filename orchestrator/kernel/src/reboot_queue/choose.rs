@@ -38,6 +38,14 @@ pub struct Nodes<'a> {
 pub enum NotReady {
     /// Its host is not approved, or was withdrawn.
     TakesNoPart,
+    /// Its host is deferred.
+    HostDeferred {
+        actor: String,
+        /// Why, as the operator says.
+        reason: String,
+        #[serde(skip)]
+        until: Option<DateTime<Utc>>,
+    },
     /// No worker that reboots its host on request has announced itself there.
     NoWorker,
     /// The cluster shows no node for its host.

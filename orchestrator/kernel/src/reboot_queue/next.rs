@@ -9,7 +9,7 @@ use super::choose::{Nodes, NotReady, QueueBlocker};
 use super::entry::Entry;
 use super::rebooter::Rebooter;
 use crate::config::LockProvider;
-use crate::enrolment::Enrolled;
+use crate::enrolment::{Deferral, Enrolled};
 use crate::slot::{SlotState, Uncounted};
 use crate::start::calendar;
 use crate::state::State;
@@ -107,6 +107,10 @@ pub(crate) fn not_ready(
     let host = &entry.host;
     if !takes_part(state, view, host) {
         return Some(NotReady::TakesNoPart);
+    }
+    if let Some(Deferral { actor, reason, since: _, until }) = state.enrolment.deferred.get(host) {
+        let (actor, reason, until) = (actor.clone(), reason.clone(), *until);
+        return Some(NotReady::HostDeferred { actor, reason, until });
     }
     if let Err(why) = Rebooter::of_entry(state, view, entry) {
         return Some(why);

@@ -46,6 +46,15 @@ pub enum HostEvent {
         /// The command's sequence in the control stream.
         sequence: u64,
     },
+    /// Its turn to be prepared has come, so `prepare` must be sent.
+    PrepareBegan,
+    /// Its worker answered `prepare` with an error, and it is prepared again.
+    PrepareFailed {
+        /// When it may be prepared again.
+        until: DateTime<Utc>,
+        /// What its worker answered.
+        reason: Reason,
+    },
     /// It answered `done` to `prepare`.
     Prepared,
     /// It waits for a slot.
@@ -126,7 +135,9 @@ impl HostEvent {
             Self::CommandSent { action, sequence, .. } => {
                 Some(AboutCommand { sequence: *sequence, seen: Some(*action) })
             }
-            Self::Prepared
+            Self::PrepareBegan
+            | Self::PrepareFailed { .. }
+            | Self::Prepared
             | Self::Waiting { .. }
             | Self::TurnLost
             | Self::SlotGranted { .. }

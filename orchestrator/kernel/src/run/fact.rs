@@ -30,7 +30,7 @@ pub enum RunFact {
         /// The hosts that take part, and those that are skipped.
         hosts: Vec<Enlisted>,
     },
-    /// Every host is prepared; upgrades may begin.
+    /// Upgrades may begin: every host is prepared, or hosts are upgraded as they are prepared.
     UpgradesBegan { run: RunId },
     /// No further host is started.
     #[serde(rename = "run-stopping")]
@@ -82,7 +82,11 @@ impl RunFact {
             Self::Started { .. } => &[Part::Run, Part::HostList, Part::Commands],
             Self::UpgradesBegan { .. } | Self::Stopping { .. } | Self::Ended { .. } => &[Part::Run],
             Self::Host {
-                event: HostEvent::SlotGranted { .. } | HostEvent::Drained | HostEvent::RebootRequired,
+                event:
+                    HostEvent::PrepareBegan
+                    | HostEvent::SlotGranted { .. }
+                    | HostEvent::Drained
+                    | HostEvent::RebootRequired,
                 ..
             } => &[Part::Host, Part::Commands],
             Self::Host { .. } => &[Part::Host],

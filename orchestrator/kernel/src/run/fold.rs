@@ -133,7 +133,9 @@ impl State {
                     slot.asked();
                 }
             }
-            HostEvent::Prepared
+            HostEvent::PrepareBegan
+            | HostEvent::PrepareFailed { .. }
+            | HostEvent::Prepared
             | HostEvent::TurnLost
             | HostEvent::Drained
             | HostEvent::BackedOff { .. }

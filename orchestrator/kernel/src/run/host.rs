@@ -19,7 +19,7 @@ use crate::step::{Move, Stage};
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum HostStatus {
-    /// Its `prepare` is decided and has not been seen in the control stream yet.
+    /// Its `prepare` has not been seen in the control stream yet, or it is not its turn to be prepared.
     Pending,
     /// Its `prepare` has been sent.
     Preparing,
@@ -140,6 +140,9 @@ impl HostStatus {
         use HostStatus as S;
         let next = match (self, event) {
             (S::Pending, HostEvent::CommandSent { action: Action::Prepare, .. }) => Some(S::Preparing),
+            (S::Pending, HostEvent::PrepareBegan) | (S::Preparing, HostEvent::PrepareFailed { .. }) => {
+                Some(S::Pending)
+            }
             (S::Preparing, HostEvent::Prepared) | (S::Waiting, HostEvent::TurnLost) => Some(S::Prepared),
             (
                 S::Preparing | S::Prepared | S::Waiting | S::Draining | S::Upgrading | S::Rebooting,
@@ -183,7 +186,9 @@ const fn moved_by(event: &HostEvent) -> Option<Move> {
         HostEvent::RebootRequired => Move::NeedsReboot,
         HostEvent::Recovering => Move::Returns,
         HostEvent::Upgraded => Move::Done,
-        HostEvent::Prepared
+        HostEvent::PrepareBegan
+        | HostEvent::PrepareFailed { .. }
+        | HostEvent::Prepared
         | HostEvent::TurnLost
         | HostEvent::Overdue { .. }
         | HostEvent::Failed { .. }
@@ -229,6 +234,9 @@ pub struct RunHost {
     /// The number of the run in which it had its last turn; 0 if it never had one. Its own run counts from the grant on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub last_turn: u64,
+    /// Its attempts to prepare after which it is prepared again; absent if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<HostBackoff>,
     /// The drains of its node that were given up in this run; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<HostBackoff>,
@@ -236,7 +244,7 @@ pub struct RunHost {
     /// through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue_since: Option<DateTime<Utc>>,
-    /// Its current or last command; absent for a skipped host.
+    /// Its current or last command; absent for a skipped host, and while it is not its turn to be prepared.
     pub command: Option<Issued>,
     /// What its worker answered to `upgrade` or `reboot` after its part in the run had ended; absent if it answered nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -282,14 +290,21 @@ impl From<&Outcome> for LateResult {
     }
 }
 
-/// The drains of a host's node that were given up in a run.
+/// What failed in a run and is tried again: a drain of its node, or `prepare`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostBackoff {
-    /// How many there were.
+    /// How often.
     pub count: u32,
-    /// When the host may start again.
+    /// When it may be tried again.
     pub until: DateTime<Utc>,
+}
+
+impl HostBackoff {
+    /// After one more failure.
+    fn after(before: Option<Self>, until: DateTime<Utc>) -> Self {
+        Self { count: before.map_or(0, |before| before.count).saturating_add(1), until }
+    }
 }
 
 /// A command that has been decided, whether or not it has been seen in the control stream.
@@ -320,7 +335,8 @@ impl Issued {
 }
 
 impl RunHost {
-    pub(super) fn enlist(entry: &Enlisted, last_turn: u64, at: DateTime<Utc>) -> Self {
+    /// The host as it is enlisted; `is_told` if it is prepared at once.
+    pub(super) fn enlist(entry: &Enlisted, last_turn: u64, at: DateTime<Utc>, is_told: bool) -> Self {
         let skipped = entry.skipped.is_some();
         Self {
             application: entry.application.clone(),
@@ -330,9 +346,10 @@ impl RunHost {
             reason: entry.skipped.clone(),
             unheard: entry.unheard,
             last_turn,
+            retry: None,
             backoff: None,
             overdue_since: None,
-            command: (!skipped).then_some(Issued::first(Action::Prepare)),
+            command: (is_told && !skipped).then_some(Issued::first(Action::Prepare)),
             late_answer: None,
         }
     }
@@ -347,6 +364,11 @@ impl RunHost {
         !self.status.is_final() && self.command.is_some_and(|command| command.sequence.is_none())
     }
 
+    /// Whether it is to be prepared, and it is not its turn yet.
+    pub fn is_untold(&self) -> bool {
+        self.status == HostStatus::Pending && self.command.is_none()
+    }
+
     /// Whether an operator gave it up.
     pub const fn is_given_up(&self) -> bool {
         matches!(self.reason, Some(Reason::GivenUp { .. }))
@@ -355,6 +377,11 @@ impl RunHost {
     /// Whether it must wait at `now`, because the drain of its node was given up.
     pub fn is_backed_off(&self, now: DateTime<Utc>) -> bool {
         self.backoff.is_some_and(|backoff| now < backoff.until)
+    }
+
+    /// Until when it must wait at `now` before it is prepared again; absent if it need not.
+    pub(crate) fn retry_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.retry.map(|retry| retry.until).filter(|until| self.is_untold() && now < *until)
     }
 
     fn answered(&self) -> Option<Issued> {
@@ -385,6 +412,11 @@ impl RunHost {
             HostEvent::CommandSent { action, attempt, sequence } => {
                 (Some(Issued::sent(*action, *attempt, *sequence, at)), None)
             }
+            HostEvent::PrepareBegan => {
+                let attempt = self.retry.map_or(0, |retry| retry.count).saturating_add(1);
+                (Some(Issued { attempt, ..Issued::first(Action::Prepare) }), None)
+            }
+            HostEvent::PrepareFailed { reason, .. } => (None, Some(reason.clone())),
             HostEvent::SlotGranted { drain: false, .. } | HostEvent::Drained => {
                 (Some(Issued::first(Action::Upgrade)), None)
             }
@@ -401,18 +433,17 @@ impl RunHost {
             | HostEvent::Cancelled { reason }
             | HostEvent::NotReached { reason } => (self.command, Some(reason.clone())),
         };
-        let backoff = if let HostEvent::BackedOff { until, .. } = event {
-            let count = self.backoff.map_or(0, |backoff| backoff.count).saturating_add(1);
-            Some(HostBackoff { count, until: *until })
-        } else {
-            self.backoff
-        };
-        let overdue_since = match event {
-            HostEvent::Overdue { .. } => Some(at),
-            _ => self.overdue_since.filter(|_| status.is_at_work()),
-        };
         let since = if status == self.status { self.since } else { at };
-        Ok(Self { status, since, reason, backoff, overdue_since, command, ..self.clone() })
+        let overdue_since = self.overdue_since.filter(|_| status.is_at_work());
+        let mut next = Self { status, since, reason, overdue_since, command, ..self.clone() };
+        if let HostEvent::PrepareFailed { until, .. } = event {
+            next.retry = Some(HostBackoff::after(self.retry, *until));
+        } else if let HostEvent::BackedOff { until, .. } = event {
+            next.backoff = Some(HostBackoff::after(self.backoff, *until));
+        } else if let HostEvent::Overdue { .. } = event {
+            next.overdue_since = Some(at);
+        }
+        Ok(next)
     }
 }
 
@@ -437,6 +468,11 @@ mod tests {
             ("prepare sent", sent(Action::Prepare)),
             ("upgrade sent", sent(Action::Upgrade)),
             ("reboot sent", sent(Action::Reboot)),
+            ("prepare began", HostEvent::PrepareBegan),
+            (
+                "prepare failed",
+                HostEvent::PrepareFailed { until: DateTime::UNIX_EPOCH, reason: reason.clone() },
+            ),
             ("prepared", HostEvent::Prepared),
             ("waiting", HostEvent::Waiting { reason: reason.clone() }),
             ("turn lost", HostEvent::TurnLost),
@@ -460,12 +496,14 @@ mod tests {
     const TABLE: &[(HostStatus, &str, HostStatus)] = {
         use HostStatus::*;
         &[
+            (Pending, "prepare began", Pending),
             (Pending, "prepare sent", Preparing),
             (Pending, "timed out", TimedOut),
             (Pending, "cancelled", Cancelled),
             (Pending, "not reached", NotReached),
             (Pending, "skipped", Skipped),
             (Preparing, "prepared", Prepared),
+            (Preparing, "prepare failed", Pending),
             (Preparing, "failed", Failed),
             (Preparing, "timed out", TimedOut),
             (Preparing, "cancelled", Cancelled),

@@ -15,6 +15,10 @@ pub(super) struct Index {
     pub(super) ready: OrdMap<GroupName, OrdSet<Place>>,
     pub(super) waiting: OrdSet<HostName>,
     pub(super) unprepared: OrdSet<HostName>,
+    /// Hosts whose turn to be prepared has not come, by group, in the order of turns.
+    pub(super) untold: OrdMap<GroupName, OrdSet<Place>>,
+    /// How many hosts were told to prepare, or are about to be, and have not answered, by group.
+    pub(super) told: OrdMap<GroupName, usize>,
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
     pub(super) unheard: OrdSet<HostName>,
     counts: [usize; HostStatus::ALL.len()],
@@ -41,13 +45,18 @@ impl Index {
         match host.status {
             HostStatus::Pending | HostStatus::Preparing => {
                 self.unprepared.insert(name.clone());
+                if host.is_untold() {
+                    insert(&mut self.untold, name, host);
+                } else {
+                    *self.told.entry(host.group.clone()).or_default() += 1;
+                }
                 if host.unheard {
                     self.unheard.insert(name.clone());
                 }
             }
-            HostStatus::Prepared => self.insert_ready(name, host),
+            HostStatus::Prepared => insert(&mut self.ready, name, host),
             HostStatus::Waiting => {
-                self.insert_ready(name, host);
+                insert(&mut self.ready, name, host);
                 self.waiting.insert(name.clone());
             }
             HostStatus::Draining | HostStatus::Upgrading | HostStatus::Rebooting | HostStatus::Recovering => {
@@ -72,16 +81,29 @@ impl Index {
         self.overdue.remove(name);
         self.waiting.remove(name);
         self.unheard.remove(name);
-        self.unprepared.remove(name);
-        if let Some(group) = self.ready.get_mut(&host.group) {
-            group.remove(&host.place(name));
-            if group.is_empty() {
-                self.ready.remove(&host.group);
+        if self.unprepared.remove(name).is_some()
+            && !host.is_untold()
+            && let Some(told) = self.told.get_mut(&host.group)
+        {
+            *told -= 1;
+            if *told == 0 {
+                self.told.remove(&host.group);
             }
         }
+        remove(&mut self.ready, name, host);
+        remove(&mut self.untold, name, host);
     }
+}
 
-    fn insert_ready(&mut self, name: &HostName, host: &RunHost) {
-        self.ready.entry(host.group.clone()).or_default().insert(host.place(name));
+fn insert(places: &mut OrdMap<GroupName, OrdSet<Place>>, name: &HostName, host: &RunHost) {
+    places.entry(host.group.clone()).or_default().insert(host.place(name));
+}
+
+fn remove(places: &mut OrdMap<GroupName, OrdSet<Place>>, name: &HostName, host: &RunHost) {
+    if let Some(group) = places.get_mut(&host.group) {
+        group.remove(&host.place(name));
+        if group.is_empty() {
+            places.remove(&host.group);
+        }
     }
 }

@@ -91,6 +91,7 @@ impl RunRefusal {
                 StartBlocker::Paused(_)
                 | StartBlocker::NoHosts { .. }
                 | StartBlocker::NoneApproved { .. }
+                | StartBlocker::AllDeferred { .. }
                 | StartBlocker::RunActive { .. } => RefusalClass::Conflict,
                 StartBlocker::Clock(_) | StartBlocker::StrongboxSealed { .. } => RefusalClass::Unavailable,
             },

@@ -1,5 +1,6 @@
 //! What others ask of the active run, and how they cancel a host of it.
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 
 use super::event::HostEvent;
@@ -18,6 +19,15 @@ impl State {
     /// Why nothing begins on the site, if it is paused.
     pub(crate) fn paused(&self) -> Option<Reason> {
         self.pause.as_ref().map(|pause| Reason::Paused(pause.cause.clone()))
+    }
+
+    /// The host of `run`, the active one, that is to be prepared next, if one may be. A host that holds a slot is, whoever else is: others
+    /// may wait for its slot, which it gives back once it is upgraded.
+    pub(crate) fn next_to_prepare<'a>(&'a self, run: &'a Run, now: DateTime<Utc>) -> Option<&'a HostName> {
+        let may_go = |host: &&HostName| {
+            run.host(host).is_some_and(|in_run| in_run.is_untold() && in_run.retry_at(now).is_none())
+        };
+        self.slots.keys().find(may_go).or_else(|| run.next_to_prepare(now))
     }
 
     /// Whether a further host of `run`, the active one, may begin.

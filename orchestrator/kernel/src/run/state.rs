@@ -1,5 +1,7 @@
 //! A run: one pass through the hosts of a site, with the state of each host in it.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_calendar::Duration;
@@ -14,6 +16,7 @@ use super::place::Place;
 use super::turns::Turns;
 use crate::config::Rollout;
 use crate::left_out::is_default;
+use crate::reboot_queue::Backoff;
 
 /// One pass through the hosts of a site. Cheap to clone: copies share the hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -248,8 +251,10 @@ impl Run {
         turns: &mut Turns,
     ) -> Self {
         let number = turns.run_started();
-        let enlist =
-            |entry: &Enlisted| (entry.host.clone(), RunHost::enlist(entry, turns.last(&entry.host), at));
+        let is_told = rollout.max_preparing.is_none();
+        let enlist = |entry: &Enlisted| {
+            (entry.host.clone(), RunHost::enlist(entry, turns.last(&entry.host), at, is_told))
+        };
         let hosts: OrdMap<_, _> = enlisted.iter().map(enlist).collect();
         let index = Index::of(&hosts);
         let phase = Phase::Preparing;
@@ -311,6 +316,46 @@ impl Run {
     /// Hosts that have not answered `prepare`.
     pub fn unprepared(&self) -> &OrdSet<HostName> {
         &self.index.unprepared
+    }
+
+    /// How many hosts of `group` are being prepared, or are prepared and have not begun. Those whose drain was given up do not count until
+    /// they may be drained again: they keep nobody from being prepared.
+    fn preparing(&self, group: &GroupName, now: DateTime<Utc>) -> usize {
+        let is_counted = |place: &&Place| self.host(&place.host).is_some_and(|host| !host.is_backed_off(now));
+        let prepared = self.ready().get(group).map_or(0, |ready| ready.iter().filter(is_counted).count());
+        prepared + self.index.told.get(group).copied().unwrap_or(0)
+    }
+
+    /// How many hosts are being prepared, or are prepared and have not begun, as far as they count.
+    pub(crate) fn all_preparing(&self, now: DateTime<Utc>) -> usize {
+        let groups: BTreeSet<_> = self.ready().keys().chain(self.index.told.keys()).collect();
+        groups.into_iter().map(|group| self.preparing(group, now)).sum()
+    }
+
+    /// The host that is to be prepared next, in the order of turns, if one may be. Of each group one may, so that a group without free slots does not keep the
+    /// others from their turn.
+    pub(crate) fn next_to_prepare(&self, now: DateTime<Utc>) -> Option<&HostName> {
+        let max = self.rollout.max_preparing.map_or(usize::MAX, |max| max as usize);
+        let has_room = !self.index.untold.is_empty() && self.all_preparing(now) < max;
+        let may_go = |place: &&Place| self.host(&place.host).is_some_and(|host| host.retry_at(now).is_none());
+        let groups = self.index.untold.iter();
+        let groups = groups.filter(|(group, _)| has_room || self.preparing(group, now) == 0);
+        let firsts = groups.filter_map(|(_, places)| places.iter().find(may_go));
+        firsts.min().map(|place| &place.host)
+    }
+
+    /// When `host`, whose `prepare` has failed at `now`, is prepared again; `None` if it is not.
+    pub(crate) fn prepared_again(
+        &self,
+        name: &HostName,
+        host: &RunHost,
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        let failed = host.retry.map_or(0, |retry| retry.count).saturating_add(1);
+        let retries = self.rollout.retries.filter(|retries| failed <= retries.prepare)?;
+        let (first, max, jitter) = (retries.backoff, retries.max_backoff, retries.backoff);
+        let pause = Backoff { first, max, jitter }.pause(&format!("{} {name}", self.id), failed, None);
+        Some(now + pause).filter(|until| self.stopping.is_none() && self.fits(*until))
     }
 
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.

@@ -74,6 +74,7 @@ fn end_of_host(
         return Some(HostEvent::TimedOut { reason: Reason::UpgradeTimeout { after } });
     }
     match host.status {
+        HostStatus::Pending if host.is_untold() => Some(HostEvent::NotReached { reason: not_reached() }),
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
             let action = command.action;
@@ -146,9 +147,17 @@ pub(crate) fn finish(state: &State, view: &View, now: DateTime<Utc>) -> Option<V
     (run.overdue().is_empty() || view.may_time_out()).then(|| end(state, view, run, false, now))
 }
 
-/// Begins the upgrades once every host has answered `prepare`.
+/// Begins the upgrades once every host has answered `prepare`, or at once if hosts are upgraded as they are prepared.
 pub(crate) fn begin_upgrades(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let run = state.run.as_ref()?;
-    (run.phase == Phase::Preparing && run.unprepared().is_empty())
+    let run = state.run.as_ref().filter(|run| run.phase == Phase::Preparing)?;
+    (run.rollout.is_rolling() || run.unprepared().is_empty())
         .then(|| vec![Fact::Run(RunFact::UpgradesBegan { run: run.id.clone() })])
+}
+
+/// Begins to prepare the next host, if one may be prepared.
+pub(crate) fn prepare_next(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let may_begin = |run: &&Run| run.stopping.is_none() && state.pause.is_none() && run.fits(now);
+    let run = state.run.as_ref().filter(may_begin).filter(|_| view.clock.is_beyond_doubt())?;
+    let host = state.next_to_prepare(run, now)?;
+    Some(vec![Fact::of_host(&run.id, host, HostEvent::PrepareBegan)])
 }

@@ -50,7 +50,7 @@ fn enlist(Startable { state, view, config, .. }: Startable<'_>) -> Vec<Enlisted>
             }
         }
         let unreachable = || (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable);
-        let skipped = enrolled.left_out(name).or_else(unreachable);
+        let skipped = state.left_out(name).or_else(unreachable);
         Some(Enlisted {
             host: name.clone(),
             application: application.clone(),

@@ -73,6 +73,11 @@ pub enum StartBlocker {
         #[serde(default, skip_serializing_if = "is_default")]
         withdrawn: usize,
     },
+    /// Every host of the configured applications that is approved is deferred.
+    AllDeferred {
+        /// How many there are, at least 1.
+        hosts: usize,
+    },
     /// The orchestrator's clock cannot be relied on.
     #[serde(untagged)]
     #[strum(transparent)]
@@ -159,6 +164,7 @@ mod tests {
             "strongbox-sealed",
             "no-hosts",
             "none-approved",
+            "all-deferred",
             "clock-unmeasured",
             "clock-skew",
             "clock-disputed",

@@ -40,7 +40,7 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
         return Err(StartBlocker::StrongboxSealed { why: why.clone() });
     }
     let mut startable = Startable { state, view, config, hosts_awaited: 0, any_reachable: false };
-    let (mut hosts, mut approved, mut withdrawn) = (0, 0, 0);
+    let (mut hosts, mut approved, mut withdrawn, mut deferred) = (0, 0, 0, 0);
     for (name, host, _) in view.serving(&config.worker_applications) {
         hosts += 1;
         let enrolled = state.enrolled(name);
@@ -49,6 +49,10 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
             continue;
         }
         approved += 1;
+        if state.enrolment.deferred.contains_key(name) {
+            deferred += 1;
+            continue;
+        }
         match host.reachability {
             Reachability::Awaited => startable.hosts_awaited += 1,
             Reachability::Unreachable => {}
@@ -58,6 +62,7 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
     match (hosts, approved) {
         (0, _) => Err(no_hosts(config)),
         (hosts, 0) => Err(StartBlocker::NoneApproved { hosts, withdrawn }),
+        (_, approved) if approved == deferred => Err(StartBlocker::AllDeferred { hosts: deferred }),
         _ => Ok(startable),
     }
 }

@@ -126,6 +126,7 @@ impl From<HostBlocker> for Why {
             HostBlocker::CommandUnsent { .. }
             | HostBlocker::ReplyAwaited { .. }
             | HostBlocker::HostsUnprepared { .. }
+            | HostBlocker::HostsPreparing { .. }
             | HostBlocker::TurnAwaited
             | HostBlocker::HostUnderWay { .. }
             | HostBlocker::HostFirst { .. }
@@ -185,7 +186,7 @@ impl From<QueueBlocker> for Why {
     fn from(by: QueueBlocker) -> Self {
         let (since, until) = match &by {
             QueueBlocker::BackedOff { until } => (None, Some(*until)),
-            QueueBlocker::NotReady { why, .. } => (since_of(why), None),
+            QueueBlocker::NotReady { why, .. } => times_of(why),
             QueueBlocker::NothingQueued
             | QueueBlocker::Disabled
             | QueueBlocker::Paused(_)
@@ -208,7 +209,7 @@ impl From<EntryBlocker> for Why {
         let (since, until) = match &by {
             EntryBlocker::Queue(by) => return by.clone().into(),
             EntryBlocker::Slot(reason) => return reason.clone().into(),
-            EntryBlocker::NotReady(why) => (since_of(why), None),
+            EntryBlocker::NotReady(why) => times_of(why),
             EntryBlocker::BackedOff { until, .. } | EntryBlocker::CancelAwaited { until } => {
                 (None, Some(*until))
             }
@@ -236,10 +237,11 @@ fn stripped<B>(mut by: B, reason: impl FnOnce(&mut B) -> Option<&mut Reason>) ->
     by
 }
 
-/// Since when an entry is not ready.
-const fn since_of(why: &NotReady) -> Option<DateTime<Utc>> {
+/// Since when an entry is not ready, and until when.
+const fn times_of(why: &NotReady) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
     match why {
-        NotReady::SlotHeld { since, .. } => Some(*since),
+        NotReady::SlotHeld { since, .. } => (Some(*since), None),
+        NotReady::HostDeferred { until, .. } => (None, *until),
         NotReady::TakesNoPart
         | NotReady::NoWorker
         | NotReady::NoNode
@@ -248,7 +250,7 @@ const fn since_of(why: &NotReady) -> Option<DateTime<Utc>> {
         | NotReady::BootUnknown
         | NotReady::InRun { .. }
         | NotReady::EarlierSlot
-        | NotReady::SlotDenied { .. } => None,
+        | NotReady::SlotDenied { .. } => (None, None),
     }
 }
 

@@ -119,6 +119,7 @@ impl HostInRun<'_> {
             )
         };
         match self.host.status {
+            HostStatus::Pending if self.host.retry_at(self.by.now).is_some() => first(),
             HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgraded => None,
             HostStatus::Waiting => first().filter(|why| !is_of_others(why)),
             HostStatus::Prepared if self.host.is_backed_off(self.by.now) => first(),
@@ -178,6 +179,7 @@ impl HostInRun<'_> {
         let Self { by: Explainer { state, now, .. }, run, name, host } = self;
         let waits_for = |cause: HostBlocker| vec![Why::until(cause, self.deadline())];
         match host.status {
+            HostStatus::Pending if host.is_untold() => vec![self.before_prepare()],
             HostStatus::Pending if state.has_unanswered_reboot(name) => {
                 reboot_under_way(state, name).map(waits_for).unwrap_or_default()
             }
@@ -226,13 +228,32 @@ impl HostInRun<'_> {
         }
     }
 
+    /// That the site is paused, if it is.
+    fn paused(self) -> Option<Why> {
+        let pause = self.by.state.pause.as_ref()?;
+        let deadline = self.deadline();
+        let until = pause.until.map_or(deadline, |until| until.min(deadline));
+        Some(Why::until(Reason::Paused(pause.cause.clone()), until))
+    }
+
+    /// Why the host has not been told to prepare: its last attempt, or those that are being prepared.
+    fn before_prepare(self) -> Why {
+        let Self { by: Explainer { view, now, .. }, run, host, .. } = self;
+        let deadline = self.deadline();
+        let doubt = || view.clock.doubt.clone().map(|doubt| self.until_deadline(doubt.into()));
+        let failed = || {
+            let until = host.retry_at(*now)?.min(deadline);
+            Some(Why::until(host.reason.clone()?, until))
+        };
+        let full = || Why::until(HostBlocker::HostsPreparing { hosts: run.all_preparing(*now) }, deadline);
+        self.paused().or_else(doubt).or_else(failed).unwrap_or_else(full)
+    }
+
     /// Why it is not the host's turn: its own earlier slot, the hosts in progress, or the first host of its group.
     fn before_turn(self) -> Vec<Why> {
         let run = self.run;
-        if let Some(pause) = &self.by.state.pause {
-            let deadline = self.deadline();
-            let until = pause.until.map_or(deadline, |until| until.min(deadline));
-            return vec![Why::until(Reason::Paused(pause.cause.clone()), until)];
+        if let Some(paused) = self.paused() {
+            return vec![paused];
         }
         if let Some(blocker) = earlier_slot(self.by.state, self.name) {
             return vec![Why::until(blocker, self.deadline())];
@@ -277,8 +298,10 @@ impl HostInRun<'_> {
 pub(crate) struct LastWaits<'a> {
     by: Explainer<'a>,
     run: &'a Run,
-    /// What keeps every one of them.
+    /// What keeps every one of them that is prepared.
     all: Option<LastWait>,
+    /// How many hosts are being prepared, or are prepared and have not begun.
+    preparing: usize,
 }
 
 impl<'a> LastWaits<'a> {
@@ -297,11 +320,16 @@ impl<'a> LastWaits<'a> {
                 host.map(|host| LastWait::HostUnderWay { host, others: run.counted().count() - 1 })
             }
         };
-        Self { by: Explainer::new(state, view, now), run, all }
+        let preparing = run.all_preparing(now);
+        Self { by: Explainer::new(state, view, now), run, all, preparing }
     }
 
-    /// What `host`, which is prepared or waits for a slot, waits for; absent if its turn was about to come.
+    /// What `host`, which is to be prepared, is prepared or waits for a slot, waits for; absent if its turn was about to come.
     pub(crate) fn of_host(&self, name: &HostName, host: &RunHost) -> Option<LastWait> {
+        if host.is_untold() && self.by.state.pause.is_none() {
+            let failed = host.reason.clone().map(|reason| LastWait::Recorded(Box::new(reason)));
+            return Some(failed.unwrap_or(LastWait::HostsPreparing { hosts: self.preparing }));
+        }
         let own = || self.by.waits_for(self.run, name, host);
         self.all.clone().or_else(|| own().map(|reason| LastWait::Recorded(Box::new(reason))))
     }
@@ -381,8 +409,10 @@ fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostN
 /// Why a host is in no run, whether or not one is active.
 fn left_out(state: &State, view: &View, host: &HostName) -> Option<Why> {
     let Some(seen) = view.hosts.get(host) else { return Some(HostBlocker::NotAnnounced.into()) };
-    if let Some(reason) = state.enrolled(host).left_out(host) {
-        return Some(reason.into());
+    if let Some(reason) = state.left_out(host) {
+        let deferral = state.enrolment.deferred.get(host).filter(|_| state.enrolled(host).takes_part());
+        let (since, until) = (deferral.map(|it| it.since), deferral.and_then(|it| it.until));
+        return Some(Why { since, until, ..reason.into() });
     }
     let Some(config) = &state.config else {
         return Some(Cause::Window(StartBlocker::NoConfiguration.into()).into());

@@ -27,6 +27,11 @@ pub enum HostBlocker {
         /// How many hosts are not prepared.
         hosts: usize,
     },
+    /// As many hosts are being prepared, or are prepared and have not begun, as the rollout allows.
+    HostsPreparing {
+        /// How many those are.
+        hosts: usize,
+    },
     /// Its turn has not come.
     TurnAwaited,
     /// As many hosts are under way as the rollout allows.
@@ -144,6 +149,7 @@ impl HostBlocker {
             Self::CommandUnsent { .. }
             | Self::ReplyAwaited { .. }
             | Self::HostsUnprepared { .. }
+            | Self::HostsPreparing { .. }
             | Self::TurnAwaited
             | Self::HostUnderWay { .. }
             | Self::EarlierCommand

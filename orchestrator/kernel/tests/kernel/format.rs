@@ -63,6 +63,8 @@ fn event_variant(event: &HostEvent) -> usize {
         HostEvent::Skipped { .. } => 13,
         HostEvent::NotReached { .. } => 14,
         HostEvent::Overdue { .. } => 15,
+        HostEvent::PrepareBegan => 16,
+        HostEvent::PrepareFailed { .. } => 17,
     }
 }
 
@@ -77,6 +79,11 @@ fn events() {
         (
             HostEvent::CommandSent { action: Action::Prepare, attempt: 1, sequence: 4 },
             r#"{"type":"command-sent","action":"prepare","attempt":1,"sequence":4}"#,
+        ),
+        (HostEvent::PrepareBegan, r#"{"type":"prepare-began"}"#),
+        (
+            HostEvent::PrepareFailed { until: start(), reason: Reason::ClusterUnseen },
+            r#"{"type":"prepare-failed","until":"2026-11-21T01:00:00Z","reason":{"kind":"cluster-unseen"}}"#,
         ),
         (HostEvent::Prepared, r#"{"type":"prepared"}"#),
         (
@@ -119,7 +126,7 @@ fn events() {
         ),
         (HostEvent::Recovering, r#"{"type":"recovering"}"#),
     ];
-    check(&table, event_variant, 16);
+    check(&table, event_variant, 18);
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, event.name())), "{json}");
     }
@@ -210,6 +217,10 @@ fn reasons() {
             r#"{"kind":"run-timed-out","waited-for":{"kind":"hosts-unprepared","host":"h2","others":1}}"#,
         ),
         (
+            Reason::RunTimedOut { waited_for: Some(LastWait::HostsPreparing { hosts: 3 }) },
+            r#"{"kind":"run-timed-out","waited-for":{"kind":"hosts-preparing","hosts":3}}"#,
+        ),
+        (
             Reason::RunTimedOut { waited_for: Some(LastWait::HostUnderWay { host: host("h2"), others: 2 }) },
             r#"{"kind":"run-timed-out","waited-for":{"kind":"host-under-way","host":"h2","others":2}}"#,
         ),
@@ -242,6 +253,10 @@ fn reasons() {
         ),
         (Reason::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
         (Reason::AwaitsApproval { host: host("h1") }, r#"{"kind":"awaits-approval","host":"h1"}"#),
+        (
+            Reason::HostDeferred { actor: "eve".to_owned(), reason: "the quarter closes".to_owned() },
+            r#"{"kind":"host-deferred","actor":"eve","reason":"the quarter closes"}"#,
+        ),
         (
             Reason::HostWithdrawn { actor: "eve".to_owned(), reason: "stolen".to_owned() },
             r#"{"kind":"host-withdrawn","actor":"eve","reason":"stolen"}"#,
@@ -314,10 +329,11 @@ fn reasons() {
             LastWait::HostUnderWay { .. } => 1,
             LastWait::NodeUndrained { .. } => 2,
             LastWait::Recorded(_) => 3,
+            LastWait::HostsPreparing { .. } => 4,
         })
     };
     let seen: BTreeSet<usize> = table.iter().filter_map(|(reason, _)| last_wait(reason)).collect();
-    assert_eq!(seen, (0..4).collect());
+    assert_eq!(seen, (0..5).collect());
     for (reason, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, reason.kind())), "{json}");
     }

@@ -129,6 +129,7 @@ impl AnswerContext<'_> {
                 | RunRefusal::NotStartable(
                     StartBlocker::NoHosts { .. }
                     | StartBlocker::NoneApproved { .. }
+                    | StartBlocker::AllDeferred { .. }
                     | StartBlocker::Clock(_)
                     | StartBlocker::StrongboxSealed { .. },
                 )

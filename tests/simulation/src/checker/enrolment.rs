@@ -75,6 +75,7 @@ impl Enrolled {
                     self.out.entry((run, host.clone())).or_default();
                 }
             }
+            EnrolmentFact::HostDeferred { .. } | EnrolmentFact::DeferralEnded { .. } => {}
             EnrolmentFact::HostRemoved { host, .. } => {
                 self.approved.remove(host);
                 self.withdrawn.remove(host);

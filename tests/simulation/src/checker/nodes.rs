@@ -527,6 +527,8 @@ fn of_run(node: &mut Node, now: Micros, event: &HostEvent) {
         | HostEvent::CommandSent { .. }
         | HostEvent::Prepared
         | HostEvent::Waiting { .. }
+        | HostEvent::PrepareBegan
+        | HostEvent::PrepareFailed { .. }
         | HostEvent::Overdue { .. }
         | HostEvent::TurnLost => {}
     }

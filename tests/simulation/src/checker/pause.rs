@@ -1,9 +1,13 @@
-//! Rule `paused`: on a site that is paused nothing begins, and a pause ends when somebody resumes the site, or when its end has come.
+//! Rules `paused` and `deferred`: on a site that is paused, and on a host that is deferred, nothing begins; either ends when somebody ends it,
+//! or when its end has come.
+
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::fact::{PauseFact, QueueFact, RunFact};
+use os_upgrade_kernel::fact::{EnrolmentFact, PauseFact, QueueFact, RunFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{Fact, HostEvent, PauseCause, PauseOperation};
+use os_upgrade_protocol::HostName;
 
 use super::violation::Violation;
 use crate::time::Micros;
@@ -19,11 +23,13 @@ struct Seen {
 pub(super) struct Pauses {
     /// Every change, with the time from which it is so.
     changes: Vec<(Micros, Option<Seen>)>,
+    /// The hosts that are deferred, each with the end of that.
+    deferred: BTreeMap<HostName, Option<DateTime<Utc>>>,
 }
 
 impl Default for Pauses {
     fn default() -> Self {
-        Self { changes: vec![(0, None)] }
+        Self { changes: vec![(0, None)], deferred: BTreeMap::new() }
     }
 }
 
@@ -33,8 +39,47 @@ impl Pauses {
     }
 
     /// A fact of the time `at` was added to the journal.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
+        self.of_site(now, at, fact)?;
+        self.of_hosts(at, fact)
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
+    fn of_hosts(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
+        let begun: Vec<&HostName> = match fact {
+            Fact::Enrolment(EnrolmentFact::HostDeferred { host, until, .. }) => {
+                self.deferred.insert(host.clone(), *until);
+                return Ok(());
+            }
+            Fact::Enrolment(EnrolmentFact::DeferralEnded { host, actor, .. }) => {
+                let until = self.deferred.remove(host).flatten();
+                if actor.is_none() && until.is_none_or(|until| at < until) {
+                    let text = format!("the deferral of {host} until {until:?} ended by itself at {at}");
+                    return Err(Violation::new("deferred", text));
+                }
+                return Ok(());
+            }
+            Fact::Enrolment(
+                EnrolmentFact::HostWithdrawn { host, .. } | EnrolmentFact::HostRemoved { host, .. },
+            ) => {
+                self.deferred.remove(host);
+                return Ok(());
+            }
+            Fact::Run(RunFact::Started { hosts, .. }) => {
+                hosts.iter().filter(|entry| entry.skipped.is_none()).map(|entry| &entry.host).collect()
+            }
+            Fact::Run(RunFact::Host { host, event: HostEvent::SlotGranted { .. }, .. })
+            | Fact::Queue(QueueFact::Reboot { host, event: EntryEvent::Started { .. }, .. }) => vec![host],
+            _ => return Ok(()),
+        };
+        match begun.into_iter().find(|host| self.deferred.contains_key(*host)) {
+            Some(host) => Err(Violation::new("deferred", format!("{host} begins while it is deferred"))),
+            None => Ok(()),
+        }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
+    fn of_site(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         let begun = match fact {
             Fact::Pause(PauseFact::Paused { cause, until }) => {
                 let reason = match cause {

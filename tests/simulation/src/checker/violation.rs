@@ -17,6 +17,7 @@
 //! | turn | of the hosts of a group that could start, the one whose last turn lies most runs back goes first | `order` |
 //! | fits | nothing begins for which less is left of its run than a host takes | `runs` |
 //! | paused | on a paused site nothing begins, and a pause ends when its end has come, or by an operator | `pause` |
+//! | deferred | on a deferred host nothing begins, and a deferral ends when its end has come, or by an operator | `pause` |
 //! | lease | only the process that holds the lease sends requests to the lock server | `lock_server` |
 //! | rate | requests do not exceed the lock server's limits, and respect `Retry-After` | `lock_server` |
 //! | once | no command is in the stream twice | `commands` |

@@ -239,6 +239,7 @@ impl World {
 
     fn make_ready(&mut self, host: &HostName, why: &NotReady) -> bool {
         match why {
+            NotReady::HostDeferred { .. } => self.is_resumed(),
             NotReady::TakesNoPart => self.until_granted("every host is approved", World::approval_of_all),
             NotReady::SlotHeld { .. } => self.release_slot_of(host),
             NotReady::SlotDenied { .. } => self.release_slots(),

@@ -179,6 +179,7 @@ impl World {
             Some(Bug::WithdrawalForgotten) => without_withdrawal,
             Some(Bug::RemovalForgotten) => without_removal,
             Some(Bug::PauseForgotten) => without_pause,
+            Some(Bug::DeferralForgotten) => without_deferral,
             Some(Bug::ExpectedForgotten) => without_expected,
             _ => return Event::Journal { sequence, stored_at, message: Ok(message) },
         };
@@ -276,6 +277,10 @@ fn without_withdrawal(fact: Fact) -> Vec<Fact> {
 
 fn without_pause(fact: Fact) -> Vec<Fact> {
     if let Fact::Pause(PauseFact::Paused { .. }) = fact { Vec::new() } else { vec![fact] }
+}
+
+fn without_deferral(fact: Fact) -> Vec<Fact> {
+    if let Fact::Enrolment(EnrolmentFact::HostDeferred { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 fn without_expected(mut fact: Fact) -> Vec<Fact> {

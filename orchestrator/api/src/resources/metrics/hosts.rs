@@ -17,6 +17,8 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState) {
         family.get_or_create(&[("enrolment", enrolment)]).set(number(count));
     }
     registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
+    let deferred = gauge(number(published.state.enrolment.deferred.len()));
+    registry.register("os_upgrade_hosts_deferred", "Hosts that operators have deferred", deferred);
     let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     for state in Reachability::ALL {
         let count = published.view.hosts.values().filter(|seen| seen.reachability == state).count();

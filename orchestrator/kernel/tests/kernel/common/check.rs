@@ -1,13 +1,14 @@
 //! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6, and turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::{EnrolmentFact, QueueFact, RunFact, SlotFact};
 use os_upgrade_kernel::reboot_queue::{AttemptStage, EntryEvent, EntryStatus};
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, NodeJob, NodeOrder, NodeStage, Order,
-    Reason, Record, Run, RunHost, Slot, SlotJob, SlotOrder, SlotState, State, View, effects,
+    Batch, Effect, Enrolment, Fact, HostEvent, HostStatus, Input, LockProvider, NodeJob, NodeOrder,
+    NodeStage, Order, Reason, Record, Run, RunHost, Slot, SlotJob, SlotOrder, SlotState, State, View,
+    effects,
 };
 use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::Serialize;
@@ -108,6 +109,13 @@ fn slots_are_counted(after: &State, lowered: bool) {
 fn sent_commands_are_covered_by_slots(after: &State) {
     if let Some(run) = &after.run {
         assert!(run.under_way().len() - run.overdue().len() <= run.rollout.max_concurrent as usize);
+        let is_told =
+            |host: &&RunHost| host.command.is_some_and(|it| it.action == Action::Prepare && !it.answered);
+        if let Some(max) = run.rollout.max_preparing {
+            let unanswered = run.unprepared().iter().filter_map(|name| run.host(name)).filter(is_told);
+            let groups: BTreeSet<_> = run.hosts().values().map(|host| &host.group).collect();
+            assert!(unanswered.count() <= max as usize + groups.len() - 1);
+        }
         for name in run.under_way() {
             let slot = after.slots.get(name).unwrap_or_else(|| panic!("{name} is under way without a slot"));
             let group = &run.host(name).unwrap().group;
@@ -247,15 +255,19 @@ fn only_enrolled_hosts_begin(step: &Step<'_>, after: &State) {
     for entry in started.flatten() {
         let enrolled = step.before.enrolled(&entry.host);
         match &entry.skipped {
-            None | Some(Reason::Unreachable) => assert!(enrolled.takes_part(), "{entry:?} is {enrolled:?}"),
-            Some(reason) => assert_eq!(enrolled.left_out(&entry.host).as_ref(), Some(reason)),
+            None | Some(Reason::Unreachable) => {
+                assert!(enrolled.takes_part(), "{entry:?} is {enrolled:?}");
+                assert!(!after.enrolment.deferred.contains_key(&entry.host), "{entry:?} is deferred");
+            }
+            Some(reason) => assert_eq!(step.before.left_out(&entry.host).as_ref(), Some(reason)),
         }
     }
     for (name, host) in after.run.iter().flat_map(Run::hosts) {
         let may_begin =
             [HostStatus::Pending, HostStatus::Preparing, HostStatus::Prepared, HostStatus::Waiting];
-        let is_out = after.enrolment.withdrawn.contains_key(name);
-        assert!(!(is_out && may_begin.contains(&host.status)), "{name} is withdrawn, and {}", host.status);
+        let Enrolment { withdrawn, deferred, .. } = &after.enrolment;
+        let is_out = withdrawn.contains_key(name) || deferred.contains_key(name);
+        assert!(!(is_out && may_begin.contains(&host.status)), "{name} is left out, and {}", host.status);
     }
     assert!(after.enrolment.withdrawn.keys().all(|host| !after.enrolment.approved.contains_key(host)));
 }

@@ -51,6 +51,8 @@ pub(crate) enum Move {
         fail_unreachable: bool,
         applications: bool,
         boot_timeout_secs: u64,
+        /// How many hosts are prepared at once, and how often again; absent: all are, once.
+        rolling: Option<u32>,
     },
     Settings {
         external: bool,
@@ -121,9 +123,10 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
         1 => prop::option::of(-60..60_i64).prop_map(|seconds| Move::Skew { seconds }),
         1 => (index(), index(), index(), prop::bool::weighted(0.1))
             .prop_map(|(host, group, reachability, gone)| Move::See { host, group, reachability, gone }),
-        1 => (0..4_u32, 0..3_u32, any::<bool>(), prop::bool::weighted(0.9), prop::sample::select(vec![1, 60, 1_800]))
-            .prop_map(|(max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs)| {
-                Move::PutConfig { max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs }
+        1 => (0..4_u32, 0..3_u32, any::<bool>(), prop::bool::weighted(0.9), prop::sample::select(vec![1, 60, 1_800]),
+            prop::option::of(1..4_u32))
+            .prop_map(|(max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs, rolling)| {
+                Move::PutConfig { max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs, rolling }
             }),
         1 => any::<bool>().prop_map(|heard| Move::Hear { heard }),
         2 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize, any::<bool>(),
@@ -193,6 +196,7 @@ pub(crate) fn short_runs(kubernetes: Option<bool>) -> impl Strategy<Value = Move
         fail_unreachable: false,
         applications: true,
         boot_timeout_secs: 1_800,
+        rolling: None,
     };
     prop_oneof![
         8 => (200..2_000_u64).prop_map(|timeout_secs| Move::Trigger { timeout_secs, validate: false }),

@@ -374,6 +374,14 @@ fn input(words: &Words<'_>) -> Input {
             let reason = words.named("why").unwrap_or("moved").to_owned();
             request(EnrolmentOperation::Withdraw { host: host(words.at(1)), reason }.into())
         }
+        "defer" => {
+            let reason = words.named("why").unwrap_or("the quarter closes").to_owned();
+            let until = words.named("until").map(|time| time.parse().unwrap());
+            request(EnrolmentOperation::Defer { host: host(words.at(1)), reason, until }.into())
+        }
+        "end-deferral" => {
+            request(EnrolmentOperation::EndDeferral { host: host(words.at(1)), reason: None }.into())
+        }
         "remove" => {
             let reason = words.named("why").unwrap_or("scrapped").to_owned();
             request(EnrolmentOperation::Remove { host: host(words.at(1)), reason }.into())
@@ -448,10 +456,7 @@ fn configuration(words: &Words<'_>) -> Value {
             "maintenance-windows" | "deny-windows" => text.split(';').map(window).collect(),
             _ => text.parse::<u32>().map_or_else(|_| json!(text), |number| json!(number)),
         };
-        match path.split_once('/') {
-            None => config[path] = value,
-            Some((above, name)) => config[above][name] = value,
-        }
+        *path.split('/').fold(&mut config, |within, name| &mut within[name]) = value;
     }
     config
 }

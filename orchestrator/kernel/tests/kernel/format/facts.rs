@@ -62,6 +62,8 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Slot(SlotFact::Refused { .. }) => 38,
         Fact::Pause(PauseFact::Paused { .. }) => 39,
         Fact::Pause(PauseFact::Resumed { .. }) => 40,
+        Fact::Enrolment(EnrolmentFact::HostDeferred { .. }) => 41,
+        Fact::Enrolment(EnrolmentFact::DeferralEnded { .. }) => 42,
     }
 }
 
@@ -385,6 +387,23 @@ fn facts() {
                 announced: 7,
             }),
             r#"{"type":"host-removed","host":"h1","actor":"eve","reason":"scrapped","announced":7}"#,
+        ),
+        (
+            Fact::Enrolment(EnrolmentFact::HostDeferred {
+                host: host("h1"),
+                actor: "eve".to_owned(),
+                reason: "the quarter closes".to_owned(),
+                until: Some(start()),
+            }),
+            r#"{"type":"host-deferred","host":"h1","actor":"eve","reason":"the quarter closes","until":"2026-11-21T01:00:00Z"}"#,
+        ),
+        (
+            Fact::Enrolment(EnrolmentFact::DeferralEnded {
+                host: host("h1"),
+                actor: Some("eve".to_owned()),
+                reason: None,
+            }),
+            r#"{"type":"deferral-ended","host":"h1","actor":"eve"}"#,
         ),
         (
             Fact::Enrolment(EnrolmentFact::HostPurged { host: host("h1") }),

@@ -57,6 +57,7 @@ fn missed_runs() {
             r#"{"kind":"clock-disputed","differ":2,"hosts":3}"#,
         ),
         (StartBlocker::Clock(ClockDoubt::ClockStepped).into(), r#"{"kind":"clock-stepped"}"#),
+        (StartBlocker::AllDeferred { hosts: 3 }.into(), r#"{"kind":"all-deferred","hosts":3}"#),
         (
             StartBlocker::Clock(ClockDoubt::ClockBehind { newest: start() }).into(),
             r#"{"kind":"clock-behind","newest":"2026-11-21T01:00:00Z"}"#,
@@ -80,7 +81,7 @@ fn missed_runs() {
 fn reasons_are_in_the_past() {
     let sealed = |why| StartBlocker::StrongboxSealed { why };
     let name = || SecretName::new("lock").unwrap();
-    let start: [(StartBlocker, &str); 16] = [
+    let start: [(StartBlocker, &str); 18] = [
         (StartBlocker::NoConfiguration, "nothing was configured"),
         (StartBlocker::RunActive { run: run("r1") }, "run r1 was active"),
         (StartBlocker::Paused(paused()), "the site was paused by eve: the fair is on"),
@@ -107,6 +108,8 @@ fn reasons_are_in_the_past() {
             StartBlocker::NoneApproved { hosts: 3, withdrawn: 3 },
             "all 3 hosts of the configured applications were withdrawn",
         ),
+        (StartBlocker::AllDeferred { hosts: 1 }, "the only host that is approved was deferred"),
+        (StartBlocker::AllDeferred { hosts: 3 }, "all 3 hosts that are approved were deferred"),
         (
             ClockDoubt::ClockUnmeasured.into(),
             "the orchestrator's clock had not been compared with that of NATS lately",

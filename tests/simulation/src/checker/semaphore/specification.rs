@@ -338,6 +338,8 @@ impl Specification {
             HostEvent::CommandSent { .. }
             | HostEvent::Prepared
             | HostEvent::Drained
+            | HostEvent::PrepareBegan
+            | HostEvent::PrepareFailed { .. }
             | HostEvent::Overdue { .. }
             | HostEvent::Recovering
             | HostEvent::RebootRequired => {}

@@ -3,7 +3,7 @@
 > host h2
 > host h3
 > put-config debian rollout/expected-duration=0s
-  = refused: rollout/expected-duration: must be at least 1s; leave it out for no bound
+  = refused: rollout/expected-duration: must be at least 1s, or left out
 > put-config debian rollout/expected-duration=20m
   + config-replaced actor=admin config=(rollout=(expected-duration=20m) worker-applications=[(name=debian)]) difference=[(after=(rollout=(expected-duration=20m) worker-applications=[(name=debian)]) path=)]
   = created

@@ -6,9 +6,9 @@
 > host h3
 > host h4
 > put-config debian rollout/prepare-timeout=0s
-  = refused: rollout/prepare-timeout: must be at least 1s; leave it out for no bound
+  = refused: rollout/prepare-timeout: must be at least 1s, or left out
 > put-config debian rollout/upgrade-timeout=0s
-  = refused: rollout/upgrade-timeout: must be at least 1s; leave it out for no bound
+  = refused: rollout/upgrade-timeout: must be at least 1s, or left out
 > put-config debian rollout/prepare-timeout=5m rollout/upgrade-timeout=30m rollout/max-failures=2 rollout/boot-timeout=10m
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-failures=2 prepare-timeout=5m upgrade-timeout=30m) worker-applications=[(name=debian)]) difference=[(after=(rollout=(boot-timeout=10m max-failures=2 prepare-timeout=5m upgrade-timeout=30m) worker-applications=[(name=debian)]) path=)]
   = created
