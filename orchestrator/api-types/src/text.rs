@@ -7,7 +7,9 @@ use std::borrow::Cow;
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep};
 use os_upgrade_kernel::run::{HostStep, StopKind};
-use os_upgrade_kernel::{Cause, HostStatus, NodeStage, NodeWait, PodObstacle, RunResult, Trigger, Warning};
+use os_upgrade_kernel::{
+    Cause, HostStatus, NodeStage, NodeWait, PodObstacle, Retry, RunResult, Trigger, Warning,
+};
 use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -50,6 +52,8 @@ words! {
     PastRunResultWord = RunResult::ALL.map(RunResult::as_str).into_iter().chain(["unknown"]).collect::<Vec<_>>();
     /// The phase of a run, or its last phase.
     PhaseWord = ["preparing", "upgrading"];
+    /// How the part of a host in its last run ended.
+    RetryWord = Retry::VARIANTS.iter().copied();
     /// The state of upgrades on the site.
     SiteStatusWord = ["idle", "preparing", "upgrading", "paused"];
     /// What an operator should know before a configuration takes effect.
@@ -154,6 +158,8 @@ texts! {
     TimeoutText = "^(?=.*[1-9])([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
     /// `[<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 366 days.
     WindowDurationText = "^(?=.*[1-9])((36[0-6]|3[0-5][0-9]|[12]?[0-9]{1,2})d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
+    /// A percentage from `0%` to `100%`.
+    PercentText = "^(100|[0-9]{1,2})%$", (Some(2), Some(4));
     /// Days of the week and ranges of days, separated by commas, such as `Friday, Saturday` or `Mon-Fri`.
     DaysText = r"^(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?)( *- *(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?))?(, *(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?)( *- *(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?))?)*$", (Some(1), Some(80));
     /// A local time of day, `HH:MM`.

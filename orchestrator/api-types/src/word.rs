@@ -101,11 +101,13 @@ pub enum WhyKind {
     ClockStepped,
     ClockUnmeasured,
     HeartbeatAwaited,
+    HostDeferred,
     HostWithdrawn,
     NoRun,
     NodeCordoned,
     NodeUnderWay,
     RebootUnderWay,
+    Silent,
     SlotHeld,
 }
 

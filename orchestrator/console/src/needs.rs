@@ -1,6 +1,7 @@
 //! What does not go on at a site without a person.
 
-use os_upgrade_api_types::body::Why;
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
 use os_upgrade_api_types::routes::state::{HostState, Paused};
 use os_upgrade_api_types::word::WhyKind;
@@ -9,7 +10,7 @@ use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
 use crate::rows::runs::short;
-use crate::status::{Status, goes_on};
+use crate::status::{Status, goes_on, is_at_work};
 
 /// What does not go on without a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl From<String> for Need {
 }
 
 /// Every matter that does not go on without a person.
-pub fn needs(status: &Status) -> Vec<Need> {
+pub fn needs(status: &Status, now: DateTime<Utc>) -> Vec<Need> {
     let mut needs = Vec::new();
     if let Some(Paused { actor, reason: None, .. }) = &status.state.paused {
         let what = format!("the site is paused since {actor} restored it: look after its hosts first");
@@ -59,6 +60,8 @@ pub fn needs(status: &Status) -> Vec<Need> {
             }
         }
     }
+    needs.extend(blocked_run(status, now));
+    needs.extend(silent(status));
     for entry in status.reboots.iter().flat_map(reboot_queue::for_person) {
         let give_up = format!("os-upgrade reboot-queue give-up {} --reason=TEXT", entry.index);
         needs.push(Need { what: reboot_queue::line(entry), commands: vec![("give up", give_up)] });
@@ -77,7 +80,7 @@ pub fn needs(status: &Status) -> Vec<Need> {
 /// That a slot is not given back by itself. One that a run or an entry has left is given back once its host's node is uncordoned, if
 /// that is under way; an operator can do without a node that is not ready.
 fn slot(status: &Status, group: &str, holder: &SlotHolder<'_>, left_by: Option<&str>, is_left: bool) -> Need {
-    let SlotHolder { id, reason, .. } = holder;
+    let SlotHolder { id, reason, since, .. } = holder;
     let why = left_by.map(|run| ("why", format!("os-upgrade run show {} {}", short(run), shell_word(id))));
     let host = status.hosts().find(|host| host.hostname == *id && is_left);
     if let Some(host) = host.filter(|host| is_being_uncordoned(host)) {
@@ -89,24 +92,79 @@ fn slot(status: &Status, group: &str, holder: &SlotHolder<'_>, left_by: Option<&
         let what = format!("{id} holds a slot of group {group} until its node is uncordoned{waits}");
         return Need { what, commands: why.into_iter().chain(uncordon).collect() };
     }
-    let left_out = status.hosts().any(|host| host.hostname == *id && takes_no_part(host));
+    let is = |kind| status.hosts().any(|host| host.hostname == *id && has(host, kind));
+    let name = shell_word(id);
     let retry = left_by.map(|_| {
         // A run would skip it, and it would keep its slot.
-        if left_out {
-            ("let it take part again", format!("os-upgrade hosts approve {}", shell_word(id)))
+        if is(WhyKind::HostWithdrawn) || is(WhyKind::AwaitsApproval) {
+            ("let it take part again", format!("os-upgrade hosts approve {name}"))
+        } else if is(WhyKind::HostDeferred) {
+            ("let it begin again", format!("os-upgrade hosts defer --end {name}"))
         } else {
-            ("retry all hosts", "os-upgrade run start".to_owned())
+            ("retry it", format!("os-upgrade run start {name}"))
         }
     });
     let release = ("release", lock_release_with_reason(group, id));
     let commands = why.into_iter().chain(retry).chain([release]).collect();
-    Need { what: format!("{id} holds a slot of group {group}: {reason}"), commands }
+    Need { what: format!("{id} holds a slot of group {group}: {reason}; since {since}"), commands }
 }
 
-/// Whether runs leave it out until an operator approves it.
-fn takes_no_part(host: &HostState<'_>) -> bool {
-    let is_left_out = |kind| matches!(kind, WhyKind::HostWithdrawn | WhyKind::AwaitsApproval);
-    host.why.iter().chain(&host.also).filter_map(Why::kind).any(is_left_out)
+/// Whether this is among what keeps the host.
+fn has(host: &HostState<'_>, kind: WhyKind) -> bool {
+    host.why.iter().chain(&host.also).any(|why| why.kind() == Some(kind))
+}
+
+/// After so long without a host at work, a run is one that cannot go on: a FleetLock client gives its slot back within minutes.
+const BLOCKED_AFTER: TimeDelta = TimeDelta::minutes(15);
+
+/// That nobody of the active run is at work, because others hold the slots that its hosts wait for. One that a host keeps is a matter
+/// of its own.
+fn blocked_run(status: &Status, now: DateTime<Utc>) -> Option<Need> {
+    let current = status.state.current_upgrade_info.as_ref()?;
+    if status.hosts().any(is_at_work) {
+        return None;
+    }
+    let blocked = status.slots.groups.iter().find_map(|group| {
+        let mut hosts = group.waiters.iter().filter(|waiter| waiter.kind == "host");
+        let first = hosts.next().filter(|first| first.since.0 + BLOCKED_AFTER <= now)?;
+        let holder = group.holders.iter().find(|holder| !holder.kept)?;
+        Some((group, first, hosts.count(), holder))
+    });
+    let (group, first, others, holder) = blocked?;
+    let (group, id, since) = (&group.group, &holder.id, first.since);
+    let waiting = if others == 0 { first.id.to_string() } else { format!("{} and {others} more", first.id) };
+    let what = format!(
+        "run {} cannot go on: {waiting} waiting since {since} for a slot of group {group}, which {id} has held since {}",
+        short(&current.id),
+        holder.since
+    );
+    Some(Need { what, commands: vec![("release, if it has ended", lock_release_with_reason(group, id))] })
+}
+
+/// Which hosts have been silent since before the last run of the site: it left them out, and so does the next.
+fn silent(status: &Status) -> Option<Need> {
+    let started = status.state.last_upgrade_info.as_ref()?.start_time;
+    let since = |host: &HostState<'_>| {
+        let silent = host.why.iter().chain(&host.also).find(|why| why.kind() == Some(WhyKind::Silent));
+        silent.and_then(|why| why.since).filter(|since| since.0 < started.0).map(|since| since.0)
+    };
+    let mut silent: Vec<_> = status.hosts().filter_map(|host| Some((since(host)?, &host.hostname))).collect();
+    silent.sort();
+    let (since, first) = silent.first()?;
+    let others = match silent.len() - 1 {
+        0 => "has".to_owned(),
+        1 => "and 1 other host have".to_owned(),
+        others => format!("and {others} other hosts have"),
+    };
+    let since = Stamp(*since);
+    let what = format!(
+        "{first} {others} been silent since {since}: the last run left out {}",
+        if silent.len() == 1 { "that host" } else { "all of them" }
+    );
+    let show = ("look", format!("os-upgrade hosts show {}", shell_word(first)));
+    let name = shell_word(first);
+    let withdraw = ("leave it out for good", format!("os-upgrade hosts withdraw {name} --reason=TEXT"));
+    Some(Need { what, commands: vec![show, withdraw] })
 }
 
 fn stays_cordoned(host: &HostState<'_>) -> bool {
@@ -132,8 +190,11 @@ fn is_being_uncordoned(host: &HostState<'_>) -> bool {
 
 /// That its node stays cordoned, and the command that ends it.
 fn cordon(host: &HostState<'_>) -> Need {
-    let what =
-        format!("the node of {} stays cordoned, because its host failed or was given up", host.hostname);
+    let since = host.node.as_ref().map(|node| format!("; since {}", node.since)).unwrap_or_default();
+    let what = format!(
+        "the node of {} stays cordoned, because its host failed or was given up{since}",
+        host.hostname
+    );
     Need { what, commands: vec![uncordon(host)] }
 }
 
@@ -169,7 +230,7 @@ mod tests {
             "slots": { "provider": "embedded", "reclaim": "never", "groups": [group] },
             "cluster": { "leader": "a1", "instances": [], "streams": [] },
         });
-        needs(&Status::deserialize(answers).unwrap())
+        needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
     }
 
     #[test]
@@ -178,11 +239,11 @@ mod tests {
         let release =
             ("release", "os-upgrade lock release --group=default --id=h01 --reason=TEXT".to_owned());
         let need = |retry: (&'static str, &str)| Need {
-            what: "h01 holds a slot of group default: it failed".to_owned(),
+            what: "h01 holds a slot of group default: it failed; since 2026-11-21T01:00:00Z".to_owned(),
             commands: vec![why.clone(), (retry.0, retry.1.to_owned()), release.clone()],
         };
         let idle = json!({ "hostname": "h01", "why": { "kind": "no-run", "text": "no run is active" } });
-        assert_eq!(needs_with(&idle), [need(("retry all hosts", "os-upgrade run start"))]);
+        assert_eq!(needs_with(&idle), [need(("retry it", "os-upgrade run start h01"))]);
         let withdrawn =
             json!({ "hostname": "h01", "why": { "kind": "host-withdrawn", "text": "withdrawn" } });
         assert_eq!(
@@ -205,18 +266,75 @@ mod tests {
         };
         let release = "os-upgrade lock release --group=default --id=h01 --reason=TEXT";
         let expected = [Need {
-            what: "h01 holds a slot of group default: it failed; 2 waiting behind it".to_owned(),
+            what: "h01 holds a slot of group default: it failed; since 2026-11-21T01:00:00Z; 2 waiting behind it"
+                .to_owned(),
             commands: vec![("release", release.to_owned())],
         }];
         for (status, is_kept, waiters, expected) in [
             ("failed", true, 2, &expected[..]),
             ("timed-out", true, 2, &expected[..]),
             ("failed", true, 0, &[]),
-            // It is being given back.
-            ("failed", false, 2, &[]),
             ("upgrading", false, 2, &[]),
         ] {
             assert_eq!(needs(status, is_kept, waiters), expected, "{status} {is_kept} {waiters}");
         }
+    }
+
+    /// A client that holds the slot for minutes is none; nor is a run with somebody at work.
+    #[test]
+    fn run_behind_a_client_needs_a_person() {
+        let needs = |waits_since: &str, status: &str| {
+            let hosts = json!([
+                { "hostname": "h02", "status": "waiting" }, { "hostname": "h03", "status": status },
+            ]);
+            let state =
+                json!({ "status": "upgrading", "hosts": hosts, "current-upgrade-info": { "id": RUN } });
+            let holder = json!({
+                "id": "coreos-7", "since": "2026-11-21T00:50:00Z", "on-behalf-of": ["client"], "reason": "a client", "stuck": false,
+            });
+            let waiter = |id: &str, since: &str| json!({ "id": id, "kind": "host", "since": since });
+            let waiters = json!([waiter("h02", waits_since), waiter("h04", waits_since)]);
+            let group = json!({
+                "group": "default", "held": 1, "excess": 0, "holders": [holder], "waiters": waiters,
+            });
+            let answers = json!({
+                "state": state,
+                "slots": { "provider": "embedded", "reclaim": "never", "groups": [group] },
+                "cluster": { "leader": "a1", "instances": [], "streams": [] },
+            });
+            super::needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
+        };
+        let expected = Need {
+            what: "run 019aa000-0000 cannot go on: h02 and 1 more waiting since 2026-11-21T01:15:00Z for a slot of group default, \
+                   which coreos-7 has held since 2026-11-21T00:50:00Z"
+                .to_owned(),
+            commands: vec![(
+                "release, if it has ended",
+                "os-upgrade lock release --group=default --id=coreos-7 --reason=TEXT".to_owned(),
+            )],
+        };
+        assert_eq!(needs("2026-11-21T01:15:00Z", "prepared"), [expected]);
+        assert_eq!(needs("2026-11-21T01:16:00Z", "prepared"), []);
+        assert_eq!(needs("2026-11-21T01:15:00Z", "upgrading"), []);
+    }
+
+    #[test]
+    fn hosts_that_were_silent_before_the_last_run_need_a_person() {
+        let needs = |hosts: Value| {
+            let last = json!({ "id": RUN, "start-time": "2026-11-21T01:00:00Z", "result": "completed" });
+            let state = json!({ "status": "idle", "hosts": hosts, "last-upgrade-info": last });
+            needs_of(&state, false, &json!([])).into_iter().map(|need| need.what).collect::<Vec<_>>()
+        };
+        let silent = |name: &str, since: &str| json!({ "hostname": name, "why": { "kind": "silent", "text": "no heartbeat", "since": since } });
+        let before = [silent("h09", "2026-11-20T22:00:00Z"), silent("h08", "2026-11-20T23:00:00Z")];
+        let of =
+            |needs: Vec<String>| needs.into_iter().filter(|need| need.contains("silent")).collect::<Vec<_>>();
+        assert_eq!(
+            of(needs(json!(before))),
+            [
+                "h09 and 1 other host have been silent since 2026-11-20T22:00:00Z: the last run left out all of them"
+            ]
+        );
+        assert_eq!(of(needs(json!([silent("h09", "2026-11-21T01:10:00Z")]))), [""; 0]);
     }
 }

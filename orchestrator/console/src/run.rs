@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_kernel::{RunRefusal, StartBlocker};
+use os_upgrade_kernel::{NoTarget, Retry, RunRefusal, StartBlocker, TARGETS_MAX};
 
 use crate::describe::{Describe, describe};
 
@@ -13,6 +13,20 @@ impl Describe for RunRefusal {
             Self::NothingFits { expected } => write!(
                 f,
                 "timeout: a host takes {expected} (rollout.expected-duration), so that none would be begun: write more than that"
+            ),
+            Self::NoTargets { hosts, more } => {
+                let each = hosts.iter().map(|(host, why)| format!("{host} {}", no_target(*why)));
+                let more = (*more > 0).then(|| format!("and {more} more"));
+                let all: Vec<String> = each.chain(more).collect();
+                write!(f, "hosts: {}; nothing is started", all.join(", "))
+            }
+            Self::TooManyTargets => write!(f, "hosts: at most {TARGETS_MAX} are named at once"),
+            Self::NobodyToRetry { retry: Retry::Failed } => f.write_str(
+                "no host that can take part failed or timed out in its last run, or it has been upgraded since: \
+                 `os-upgrade hosts list` shows how each ended",
+            ),
+            Self::NobodyToRetry { retry: Retry::NotReached } => f.write_str(
+                "no host that can take part was not reached in its last run: `os-upgrade hosts list` shows how each ended",
             ),
             Self::NoRun => f.write_str("no run is active"),
             Self::NotInRun { run, host } => write!(f, "{host} is not in the active run {run}"),
@@ -25,6 +39,16 @@ impl Describe for RunRefusal {
             ),
             Self::NotStartable(it) => f.write_str(&not_startable(it)),
         }
+    }
+}
+
+/// Why a host that was named takes no part.
+const fn no_target(why: NoTarget) -> &'static str {
+    match why {
+        NoTarget::Unknown => "has no worker of a configured application",
+        NoTarget::Unapproved => "is not approved",
+        NoTarget::Withdrawn => "is withdrawn",
+        NoTarget::Deferred => "is deferred",
     }
 }
 

@@ -141,7 +141,13 @@ impl Status {
     /// Which hosts failed in the last run and why, while no run is active. That one of them holds a slot is among what needs a
     /// person.
     pub fn failed(&self) -> Vec<Together<'_>> {
-        let last = self.state.last_upgrade_info.iter().filter(|_| self.state.current_upgrade_info.is_none());
+        let is_idle = self.state.current_upgrade_info.is_none();
+        let (whole, targeted) = (&self.state.last_upgrade_info, &self.state.last_targeted_info);
+        let again = |host: &&HostOfRun<'_>| {
+            targeted.iter().flat_map(|run| &run.hosts).any(|later| later.hostname == host.hostname)
+        };
+        let first = whole.iter().flat_map(|run| &run.hosts).filter(move |host| !again(host));
+        let last = first.chain(targeted.iter().flat_map(|run| &run.hosts)).filter(|_| is_idle);
         let holders = || self.slots.groups.iter().flat_map(|group| &group.holders);
         let has_failed = |host: &&HostOfRun<'_>| {
             host.status.is(|status| matches!(status, HostStatus::Failed | HostStatus::TimedOut))
@@ -153,7 +159,7 @@ impl Status {
             let late = host.late_answer.as_ref().map(|late| format!("; {}", describe(late)));
             format!("{}{}{}", host.status, reason.unwrap_or_default(), late.unwrap_or_default())
         };
-        let failed = last.flat_map(|run| &run.hosts).filter(has_failed);
+        let failed = last.filter(has_failed);
         together(failed.map(|host| (why(host), &*host.hostname)))
     }
 
@@ -199,6 +205,7 @@ impl Status {
     pub fn next_and_last(&self, zone: Zone, now: DateTime<Utc>) -> Vec<Detail> {
         let mut lines = self.next(zone, now);
         lines.push(("last", self.last(zone)));
+        lines.extend(self.state.last_targeted_info.as_ref().map(|run| ("then", ended(run, zone))));
         lines.extend(self.missed(zone).map(|missed| ("missed", missed)));
         lines.extend(self.state.not_reached.as_ref().map(|NotReached { runs, hosts }| {
             ("left out", format!("not reached in the last {runs} runs: {}", number_of(*hosts)))
@@ -229,18 +236,24 @@ impl Status {
     /// How the last run ended.
     pub fn last(&self, zone: Zone) -> String {
         let Some(run) = &self.state.last_upgrade_info else {
-            return "there has been no run".to_owned();
+            let of_site = if self.state.last_targeted_info.is_some() { " of the whole site" } else { "" };
+            return format!("there has been no run{of_site}");
         };
-        let LastUpgrade { id, result, start_time, end_time, counts, .. } = run;
-        let (id, took) = (short(id), span(start_time.0, end_time.0));
-        let (end, counts) = (zone.stamp(*end_time), counted(counts));
-        format!("run {id} {result} after {took} at {end}: {counts}")
+        ended(run, zone)
     }
 
     /// Whether the reboot queue has this entry, or may have it beyond those that were read.
     pub(crate) fn has_entry(&self, index: EntryIndex) -> bool {
         self.reboots.as_ref().is_some_and(|entries| reboot_queue::may_have(entries, index))
     }
+}
+
+/// How a run ended.
+fn ended(run: &LastUpgrade<'_>, zone: Zone) -> String {
+    let LastUpgrade { id, result, start_time, end_time, counts, .. } = run;
+    let (id, took) = (short(id), span(start_time.0, end_time.0));
+    let (end, counts) = (zone.stamp(*end_time), counted(counts));
+    format!("run {id} {result} after {took} at {end}: {counts}")
 }
 
 /// What used the window; nothing if only a newer version knows it.
@@ -264,7 +277,7 @@ pub(crate) fn goes_on(host: &HostState<'_>) -> bool {
     is(host, |status| !status.is_final())
 }
 
-fn is_at_work(host: &HostState<'_>) -> bool {
+pub(crate) fn is_at_work(host: &HostState<'_>) -> bool {
     is(host, progress::is_at_work)
 }
 
@@ -283,6 +296,8 @@ fn is_waiting(host: &HostState<'_>) -> bool {
         ) => true,
         Some(
             WhyKind::HostWithdrawn
+            | WhyKind::HostDeferred
+            | WhyKind::Silent
             | WhyKind::NodeUnderWay
             | WhyKind::ClockBehind
             | WhyKind::ClockDisputed

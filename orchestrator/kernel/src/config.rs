@@ -5,6 +5,7 @@ pub mod difference;
 mod fact;
 mod fold;
 mod integer;
+mod max_failures;
 pub(crate) mod request;
 mod settings;
 mod state;
@@ -12,6 +13,7 @@ pub mod tag;
 mod warning;
 
 pub use self::fact::ConfigFact;
+pub use self::max_failures::MaxFailures;
 pub use self::request::{ConfigOperation, ConfigRefusal};
 pub use self::settings::{LockProvider, OnFailure, Reclaim, Settings};
 pub use self::state::{Config, ConfigError, Retries, Rollout, UnreachablePolicy, WorkerApplication};

@@ -90,8 +90,9 @@ pub use remembered::Remembered;
 pub use request::{Answer, Family, Operation, Refusal, Request};
 pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{
-    Enlisted, HostEvent, HostStatus, LastEnd, LateAnswer, LateResult, NOT_REACHED_RUNS, Phase, Run, RunHost,
-    RunOperation, RunRefusal, RunResult, StopCause, Trigger, hint,
+    Enlisted, HostEvent, HostStatus, LastEnd, LateAnswer, LateResult, NOT_REACHED_RUNS, NoTarget, Phase,
+    Preview, Retry, Run, RunHost, RunOperation, RunRefusal, RunResult, StopCause, TARGETS_MAX,
+    TIMEOUT_DEFAULT, Targets, Trigger, hint, preview,
 };
 pub use secrets::{Sealed, Secret, SecretName, SecretNameError, SecretOperation, SecretRefusal, Strongbox};
 pub use slot::{

@@ -18,7 +18,9 @@ pub use self::fact::RunFact;
 pub use self::hint::hint;
 pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, LateAnswer, LateResult, RunHost};
 pub use self::place::Place;
-pub use self::request::{RunOperation, RunRefusal};
+pub use self::request::{
+    NoTarget, Preview, Retry, RunOperation, RunRefusal, TARGETS_MAX, TIMEOUT_DEFAULT, Targets, preview,
+};
 pub use self::state::{Ended, HostError, Phase, Run, RunResult, StopCause, StopKind, Trigger, TriggerKind};
 pub(crate) use self::steps::{
     begin_upgrades, expire, finish, leave_out_late, prepare_next, stop, time_out_replies,

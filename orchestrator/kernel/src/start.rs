@@ -13,7 +13,7 @@ mod startable;
 mod steps;
 mod timer;
 
-pub(crate) use self::begin::{enlisted_now, start};
+pub(crate) use self::begin::{enlist, enlisted_now, start};
 pub use self::blocker::{StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 pub(crate) use self::forecast::next;
 pub use self::forecast::{Forecast, NextRun, Start, calendar, denied, forecast};

@@ -47,6 +47,9 @@ pub struct State {
     pub run: Option<Run>,
     /// The run that ended last.
     pub last_run: Option<Run>,
+    /// The last run of the whole site that has ended, if a run of chosen hosts has ended since: it is kept to be shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_whole_run: Option<Run>,
     /// Up to when occurrences of the maintenance windows have started their run.
     #[serde(default, rename = "spent-at", skip_serializing_if = "Watermark::is_none")]
     pub watermark: Watermark,
@@ -99,6 +102,7 @@ impl Default for State {
             slots: OrdMap::new(),
             run: None,
             last_run: None,
+            last_whole_run: None,
             watermark: Watermark::NONE,
             missed: MissedRuns::default(),
             pause: None,

@@ -104,7 +104,7 @@ impl Api {
 
     /// Starts a run that may take `timeout`.
     pub(super) async fn trigger(&self, timeout: &str) -> anyhow::Result<Triggered> {
-        let body = Trigger { timeout: Some(timeout.parse()?), reason: None };
+        let body = Trigger { timeout: Some(timeout.parse()?), ..Trigger::default() };
         match self.send(&runs::TRIGGER.call(), Some(&body)).await? {
             (StatusCode::NO_CONTENT, _) => Ok(Triggered::Started),
             (StatusCode::CONFLICT, _) => Ok(Triggered::Active),

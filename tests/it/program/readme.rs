@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 
 const README: &str = include_str!("../../../README.md");
 const USAGE: &str = include_str!("../../../docs/usage.md");
+const NIGHT: &str = include_str!("../../../docs/careful-night.md");
 const CONTRIBUTING: &str = include_str!("../../../CONTRIBUTING.md");
 const RELIABILITY: &str = include_str!("../../../docs/reliability.md");
 const DOCUMENTS: [&str; 7] = [
@@ -74,9 +75,42 @@ async fn usage_commands_work_for_operators() {
     assert_eq!(done, 16);
 }
 
+/// What the guide says to apply is applied, and what it says of `failed` holds: `config apply` warns of nothing else.
+#[tokio::test]
+async fn careful_night_is_applied() {
+    let block = |language: &str| {
+        let mut blocks = NIGHT.split("```").skip(1).step_by(2);
+        blocks.find_map(|block| block.strip_prefix(language)).unwrap().to_owned()
+    };
+    let settings = format!("[site]\nauto-approve = true\n{}", block("toml\n"));
+    let site = Site::start_with(&settings).await;
+    for number in 1..=60 {
+        site.announce_rebooting("os-upgrade-debian", &format!("h{number:02}")).await;
+    }
+    let rest = site.rest();
+    harness::wait::eventually("the hosts are seen", async || rest.try_host("h60").await.map(drop)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("night.yaml");
+    std::fs::write(&file, block("yaml\n")).unwrap();
+    let output = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR))
+        .args(["config", "apply", "--yes", "-f"])
+        .arg(&file)
+        .env("OS_UPGRADE_URL", format!("http://{}", site.orchestrator.address()))
+        .env("XDG_CONFIG_HOME", directory.path())
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("keeps its slot until somebody has looked"), "{said}");
+    let (_, config) = rest.get("/v1/config/os-upgrade").await;
+    assert_eq!(config["rollout"]["max-failures"], "10%", "{config}");
+}
+
 #[test]
 fn shown_arguments_are_known() {
-    let commands = commands(USAGE);
+    let mut commands = commands(USAGE);
+    commands.extend(self::commands(NIGHT));
     let mut seen = BTreeSet::new();
     for words in &commands {
         let (name, arguments) = match words[0].rsplit('/').next().unwrap() {

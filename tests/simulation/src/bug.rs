@@ -95,11 +95,25 @@ bugs! {
     /// Removals are forgotten at a takeover, so that removed hosts are approved automatically.
     RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 74;
     /// Pauses are forgotten at a takeover.
-    PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 36;
+    PauseForgotten: "pause-forgotten", [OrchestratorCrash] => ["paused"], seed 35;
     /// How long a host takes is forgotten at a takeover.
-    ExpectedForgotten: "expected-forgotten", [OrchestratorCrash] => ["fits"], seed 290;
+    ExpectedForgotten: "expected-forgotten", [OrchestratorCrash] => ["fits"], seed 9;
     /// Deferrals are forgotten at a takeover.
-    DeferralForgotten: "deferral-forgotten", [OrchestratorCrash] => ["deferred"], seed 39;
+    DeferralForgotten: "deferral-forgotten", [OrchestratorCrash] => ["deferred"], seed 27;
+    /// A deferral that has an end is over at once.
+    DeferralEndsEarly: "deferral-ends-early", [] => ["deferred"], seed 53;
+    /// Hosts are prepared again without end.
+    RetriesUnbounded: "retries-unbounded", [HandlerFails] => ["retries"], seed 720;
+    /// All hosts are prepared at once.
+    PreparingUnbounded: "preparing-unbounded", [] => ["preparing"], seed 23;
+    /// Hosts have a second to answer.
+    TimeoutsShortened: "timeouts-shortened", [] => ["early"], seed 68;
+    /// A run of chosen hosts leaves one out.
+    TargetLeftOut: "target-left-out", [] => ["target"], seed 95;
+    /// A run that did not reach everybody is called completed.
+    ResultGlossed: "result-glossed", [] => ["result"], seed 27;
+    /// Slots of many failed hosts do not count.
+    FailedUncounted: "failed-uncounted", [HandlerFails] => ["S1", "semaphore"], seed 424;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
     GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 36;
     /// Commands are sent before the facts that they follow from are in the journal.
@@ -238,7 +252,19 @@ bugs! {
 impl Bug {
     /// Whether it is about operators who steer runs.
     pub(crate) const fn is_of_steering(self) -> bool {
-        matches!(self, Self::PauseForgotten | Self::DeferralForgotten | Self::ExpectedForgotten)
+        matches!(
+            self,
+            Self::PauseForgotten
+                | Self::DeferralForgotten
+                | Self::DeferralEndsEarly
+                | Self::RetriesUnbounded
+                | Self::PreparingUnbounded
+                | Self::TimeoutsShortened
+                | Self::TargetLeftOut
+                | Self::ResultGlossed
+                | Self::FailedUncounted
+                | Self::ExpectedForgotten
+        )
     }
 
     /// Whether it is one of the reboot queue.

@@ -26,6 +26,7 @@ mod order;
 mod pause;
 mod queue;
 mod retention;
+mod rollout;
 mod runs;
 mod secrets;
 mod semaphore;
@@ -40,7 +41,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::fact::{EnrolmentFact, RunFact};
 use os_upgrade_kernel::{
     ClientId, CommandJob, CommandOrder, CommandOutcome, Fact, Job, LockOperation, NodeJob, NodeOutcome,
-    Operation, Order, Record, Request, Settings, State, Subject, System,
+    Operation, Order, Record, Request, RunOperation, Settings, State, Subject, System,
 };
 use os_upgrade_protocol::{Action, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
@@ -66,6 +67,7 @@ use self::nodes::Nodes;
 use self::order::TurnOrder;
 use self::pause::Pauses;
 use self::queue::{Context, Queue};
+use self::rollout::Rollouts;
 use self::runs::Runs;
 pub(crate) use self::runs::needed;
 use self::secrets::Secrets;
@@ -105,6 +107,7 @@ pub(crate) struct Checker {
     nodes: Nodes,
     order: TurnOrder,
     pauses: Pauses,
+    rollouts: Rollouts,
     queue: Queue,
     record_times: RecordTimes,
     runs: Runs,
@@ -138,6 +141,7 @@ impl Checker {
             nodes: Nodes::new(plan),
             order: TurnOrder::default(),
             pauses: Pauses::default(),
+            rollouts: Rollouts::default(),
             queue: Queue::new(plan, &names),
             record_times: RecordTimes::default(),
             runs: Runs::new(),
@@ -192,6 +196,9 @@ impl Checker {
     pub(crate) fn called(&mut self, call: CallId, request: &Request) {
         self.calls.called(self.now, call, request);
         self.semaphores.called(self.now, call, request);
+        if let Operation::Run(RunOperation::Trigger { run, targets, .. }) = &request.operation {
+            self.runs.chosen(run, targets);
+        }
     }
 
     /// A call is answered.
@@ -309,6 +316,7 @@ impl Checker {
         self.violations.record("runs.fact", self.runs.fact(now, at, fact));
         self.violations.record("steps.fact", self.steps.fact(fact, state, &self.semaphores));
         self.turns.fact(now, fact);
+        self.violations.record("rollouts.fact", self.rollouts.fact(at, fact, state));
         self.violations.record("pauses.fact", self.pauses.fact(now, at, fact));
         let context = Context { enrolled: &self.enrolled, attempts: &self.attempts, workers: &self.workers };
         self.violations.record("queue.fact", self.queue.fact(now, at, fact, &context));

@@ -390,7 +390,7 @@ pub(crate) fn draw_config(rng: &mut Rng) -> Config {
         worker_applications: vec![WorkerApplication { name: application() }],
         rollout: Rollout {
             max_concurrent: *rng.choice(&[1, 1, 2, 5]).expect("not empty"),
-            max_failures: *rng.choice(&[0, 0, 1, 10]).expect("not empty"),
+            max_failures: (*rng.choice(&[0, 0, 1, 10]).expect("not empty")).into(),
             unreachable: if rng.bool() { UnreachablePolicy::Skip } else { UnreachablePolicy::Fail },
             boot_timeout: *rng.choice(&BOOT_TIMEOUTS).expect("not empty"),
             ..Rollout::default()

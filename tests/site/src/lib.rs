@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::fact::ConfigFact;
 use os_upgrade_kernel::{
     Answer, Batch, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, InReplyTo, Input,
-    Order, Request, RunOperation, SeenHost, Settings, State, View, effects,
+    Order, Request, RunOperation, SeenHost, Settings, State, Targets, View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
 use os_upgrade_shell::journal::AppendId;
@@ -54,7 +54,12 @@ pub fn put_config() -> Input {
 /// Starts the run `run`, which has four hours.
 pub fn trigger(run: &str) -> Input {
     let timeout = "4h".parse().unwrap();
-    let trigger = RunOperation::Trigger { run: run_id(run), timeout, reason: None };
+    let trigger = RunOperation::Trigger {
+        run: run_id(run),
+        timeout: Some(timeout),
+        targets: Targets::default(),
+        reason: None,
+    };
     Input::Request(Request::new("api", trigger).into())
 }
 

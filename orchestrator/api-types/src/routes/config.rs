@@ -20,8 +20,8 @@ use crate::lists::list;
 use crate::query::{FactList, Parameters, True, Validate};
 use crate::route::{ADMIN, Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
-    DateText, DaysText, DurationText, FactKeyText, NameText, PatchWord, TagsText, TimeText, TimeoutText,
-    UnreachableWord, WarningWord, WindowDurationText,
+    DateText, DaysText, DurationText, FactKeyText, NameText, PatchWord, PercentText, TagsText, TimeText,
+    TimeoutText, UnreachableWord, WarningWord, WindowDurationText,
 };
 
 const PATH: &str = "/v1/config/os-upgrade";
@@ -528,7 +528,7 @@ pub struct Rollout {
     #[schema(required = false, minimum = 1, maximum = 4_294_967_295_u64, default = 1)]
     pub max_concurrent: u64,
     /// How many hosts may fail. After more failures no further host is started.
-    #[schema(required = false, maximum = 4_294_967_295_u64, default = 0)]
+    #[schema(required = false, value_type = MaxFailures, default = 0)]
     pub max_failures: u64,
     #[schema(required = false, value_type = UnreachableWord, default = "skip")]
     pub unreachable: String,
@@ -555,6 +555,22 @@ pub struct Rollout {
     /// than that left of a window no run starts by itself. Absent: no bound.
     #[schema(required = false, value_type = TimeoutText)]
     pub expected_duration: String,
+}
+
+/// A number of hosts, or a percentage of those that take part, rounded down.
+pub struct MaxFailures;
+
+impl PartialSchema for MaxFailures {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(u32::MAX));
+        OneOfBuilder::new().item(number).item(PercentText::schema()).into()
+    }
+}
+
+impl ToSchema for MaxFailures {
+    fn name() -> Cow<'static, str> {
+        "MaxFailures".into()
+    }
 }
 
 /// How often a host is prepared again in a run whose worker answered an error that names its command. It counts as failed after its last attempt.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{FactCursor, HostStatus, RunResult};
+use os_upgrade_kernel::{FactCursor, HostStatus, Retry, RunResult};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ use crate::routes::config::{Rollout, rollout};
 use crate::routes::events::{self, Event};
 use crate::text::{
     ActionWord, AuditReasonText, FactKeyText, HostStatusWord, NameText, PastRunResultWord, PhaseWord,
-    RunIdText, RunResultWord, TimeoutText,
+    RetryWord, RunIdText, RunResultWord, TimeoutText,
 };
 use crate::word::Word;
 
@@ -93,9 +93,26 @@ pub const TRIGGER: Route<Trigger> = Route::new(
         run_in_full,
     )
     .with_headers(STARTED),
+    Answer::json(
+        "what the run would be of; to a client that only validates and prefers to see it",
+        Shape::of::<RunPreview>(),
+        || {
+            json!({
+                "not-after": "2026-11-21T05:00:00Z",
+                "hosts": [
+                    {"hostname": "h02", "group": "default"},
+                    {
+                        "hostname": "h01",
+                        "group": "default",
+                        "why": {"kind": "host-deferred", "actor": "anna", "reason": "a demo", "text": "deferred by anna: a demo"},
+                    },
+                ],
+            })
+        },
+    ),
     Answer::new(204, "the run has started, or could be").with_headers(STARTED),
     Answer::new(404, "there is no configuration"),
-    Answer::new(409, "a run is active, or no host could take part"),
+    Answer::new(409, "a run is active, or no host could take part, or a host that is named cannot"),
 ]);
 
 /// 204 once it is durable that no further host is started; 409 when no run is active.
@@ -228,17 +245,52 @@ impl Parameters for ReadParameters {
 }
 
 /// Options of a run.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trigger {
-    /// The upgrade is aborted if not all hosts are upgraded within this time.
+    /// The upgrade is aborted if not all hosts are upgraded within this time. By default it is 4h; a run of chosen hosts also ends when the
+    /// next one starts automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<TimeoutText>, default = "4h")]
     pub timeout: Option<Duration>,
+    /// Only these hosts, and those of `retry`. One that cannot take part is an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, value_type = Vec<NameText>, max_items = 10_000)]
+    pub hosts: Vec<HostName>,
+    /// Only the hosts whose part in their last run ended so, and `hosts`: `failed` (or timed out, and not upgraded since) or `not-reached`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RetryWord>)]
+    pub retry: Option<Retry>,
     /// Why, for the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AuditReasonText>)]
     pub reason: Option<String>,
+}
+
+/// What a run would be of that starts now.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct RunPreview {
+    /// When it would end at the latest.
+    pub not_after: Stamp,
+    /// The hosts in the order of turns, then those that would be skipped.
+    pub hosts: Vec<HostInPreview>,
+    /// When the next run starts automatically, if this one may still be active then: it would keep it from starting. Absent for a run
+    /// of the whole site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs_start_at: Option<Stamp>,
+}
+
+/// A host of a run that would start now.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct HostInPreview {
+    pub hostname: String,
+    /// The lock group whose slot it needs.
+    pub group: String,
+    /// Why it would be skipped; absent if it takes part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
 }
 
 /// Options of a cancel.

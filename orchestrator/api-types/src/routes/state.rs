@@ -2,7 +2,7 @@
 //!
 //! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
 //! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
-//! `paused`, `next-upgrade-at`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
+//! `paused`, `last-targeted-info`, `next-upgrade-at`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
 //! `counts` of a run, `since` and `why` of a host in it, `reboot-queue`, and `hosts`, which explains why each host is not moving.
 
 use std::borrow::Cow;
@@ -179,8 +179,12 @@ pub struct State<'a> {
     pub reboot_queue: Option<QueueInBrief>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_upgrade_info: Option<CurrentUpgrade<'a>>,
+    /// The last run of the whole site that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_upgrade_info: Option<LastUpgrade<'a>>,
+    /// The last run of chosen hosts, if it ended after that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_targeted_info: Option<LastUpgrade<'a>>,
     /// Every known host, and why it is not moving.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<HostState>)]

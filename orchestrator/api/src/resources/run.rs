@@ -5,25 +5,27 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::body::HostWithReason;
+use chrono::Utc;
+use os_upgrade_api_types::body::{HostWithReason, Stamp};
 use os_upgrade_api_types::headers;
 use os_upgrade_api_types::query::{NoParameters, Validate};
-use os_upgrade_api_types::routes::runs::{CANCEL, Cancel, EVENTS_MAX, GIVE_UP, READ, TRIGGER, Trigger};
+use os_upgrade_api_types::routes::runs::{
+    CANCEL, Cancel, EVENTS_MAX, GIVE_UP, HostInPreview, READ, RunPreview, TRIGGER, Trigger,
+};
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{Request, RunOperation};
+use os_upgrade_kernel::{Enlisted, Preview, Request, RunOperation, TIMEOUT_DEFAULT, Targets, preview};
 use os_upgrade_protocol::RunId;
 use uuid::Uuid;
 
+use crate::bodies;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, OptionalBody, Params, checked_reason};
 use crate::http::form::Syntax;
 use crate::http::prefer::{APPLIED, PREFERENCE_APPLIED, Preference};
+use crate::http::reply;
 use crate::resources::runs;
 use crate::routes::Routes;
-
-/// The specification's default of `timeout`, in seconds: 4 h.
-const TIMEOUT_DEFAULT_SECS: u64 = 4 * 3_600;
 
 pub(crate) fn routes() -> Routes {
     Routes::default().route(&TRIGGER, trigger).route(&CANCEL, cancel).route(&GIVE_UP, give_up)
@@ -41,8 +43,10 @@ async fn trigger(
     Params(params): Params<Validate>,
     OptionalBody(body): OptionalBody<Trigger>,
 ) -> Result<Response, Problem> {
-    let (timeout, reason) = body.map_or((None, None), |body| (body.timeout, body.reason));
-    let timeout = timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT_SECS));
+    let Trigger { timeout, hosts, retry, reason } = body.unwrap_or_default();
+    let targets = Targets { hosts, retry };
+    // A run of chosen hosts makes way for the next one of the site.
+    let timeout = timeout.or_else(|| targets.is_all().then_some(TIMEOUT_DEFAULT));
     let reason = reason.as_deref().map(checked_reason).transpose()?;
     // Version 7: ids given later sort later.
     let run =
@@ -51,10 +55,13 @@ async fn trigger(
     let location = location.map_err(|error| Problem::internal(error.to_string()))?;
     let id = HeaderValue::try_from(run.as_str()).map_err(|error| Problem::internal(error.to_string()))?;
     let validate = params.is_validation();
-    let operation = RunOperation::Trigger { run: run.clone(), timeout, reason };
+    let operation = RunOperation::Trigger { run: run.clone(), timeout, targets: targets.clone(), reason };
     let status = api.change(Request { actor, validate, operation }).await?;
     if validate {
-        return Ok(status.into_response());
+        return match preference {
+            Preference::Specified => Ok(status.into_response()),
+            Preference::Representation => previewed(&api, timeout, &targets),
+        };
     }
     let mut response = match preference {
         Preference::Specified => status.into_response(),
@@ -62,6 +69,28 @@ async fn trigger(
     };
     response.headers_mut().insert(LOCATION, location);
     response.headers_mut().insert(headers::RUN, id);
+    Ok(response)
+}
+
+/// The answer that shows what a run would be of that starts now.
+fn previewed(api: &Api, timeout: Option<Duration>, targets: &Targets) -> Result<Response, Problem> {
+    let published = api.published()?;
+    let now = Utc::now();
+    let Preview { hosts, not_after } = preview(&published.state, &published.view, timeout, targets, now)?;
+    let host = |entry: Enlisted| HostInPreview {
+        hostname: entry.host.to_string(),
+        group: entry.group.to_string(),
+        why: entry.skipped.map(bodies::why),
+    };
+    let next = published.forecast(now).start().map(|start| start.at);
+    let cost = next.filter(|next| !targets.is_all() && now < *next && *next < not_after);
+    let body = RunPreview {
+        not_after: Stamp(not_after),
+        hosts: hosts.into_iter().map(host).collect(),
+        costs_start_at: cost.map(Stamp),
+    };
+    let mut response = reply::json(&body)?;
+    response.headers_mut().insert(PREFERENCE_APPLIED, APPLIED);
     Ok(response)
 }
 

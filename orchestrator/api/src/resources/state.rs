@@ -20,8 +20,8 @@ use os_upgrade_calendar::Duration;
 use os_upgrade_console::sentence;
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Explainer, Forecast, HostStatus, NOT_REACHED_RUNS, Pause, Run, RunHost, SeenHost, denied,
-    lasting_warnings,
+    Explainer, Forecast, HostStatus, NOT_REACHED_RUNS, Pause, Run, RunHost, SeenHost, State as Kernel,
+    denied, lasting_warnings,
 };
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
@@ -90,9 +90,8 @@ async fn read_all(api: &Api) -> Result<Response, Problem> {
 
 /// The length of the longest list of hosts in the answer.
 fn longest_list(published: &PublishedState, keep: &Keep) -> usize {
-    let of_run = |name: &str, run: &Option<Run>| {
-        run.as_ref().filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len())
-    };
+    let of_run =
+        |name: &str, run: Option<&Run>| run.filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len());
     let of_hosts = ["hosts", "scheduled-workers", "pending-hosts", "config-warnings"];
     let seen = if of_hosts.iter().any(|name| keep.has(name)) {
         published.view.hosts.len().max(published.versions.len())
@@ -100,7 +99,10 @@ fn longest_list(published: &PublishedState, keep: &Keep) -> usize {
         0
     };
     let state = &published.state;
-    seen.max(of_run("current-upgrade-info", &state.run)).max(of_run("last-upgrade-info", &state.last_run))
+    let (whole, targeted) = last_runs(state);
+    seen.max(of_run("current-upgrade-info", state.run.as_ref()))
+        .max(of_run("last-upgrade-info", whole))
+        .max(of_run("last-targeted-info", targeted))
 }
 
 /// Serializes the selected fields of the state at `now`.
@@ -132,7 +134,9 @@ fn state<'a>(
     let waiting = keep.has("pending-hosts").then(|| hosts::pending(published));
     let warnings = keep.has("config-warnings").then(|| lasting_warnings(state, &published.view));
     let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
-    let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
+    let (whole, targeted) = last_runs(state);
+    let whole = whole.filter(|_| keep.has("last-upgrade-info"));
+    let targeted = targeted.filter(|_| keep.has("last-targeted-info"));
     let queue = keep.has("reboot-queue").then(|| reboot_queue::in_brief(published, now)).flatten();
     let denied = keep.has("denied-until").then(|| denied(state, &published.view, now)).flatten();
     let explainer = Explainer::new(state, &published.view, now);
@@ -157,8 +161,17 @@ fn state<'a>(
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         reboot_queue: queue,
         current_upgrade_info: current.map(|run| current_upgrade(&explainer, run)),
-        last_upgrade_info: last.and_then(|run| last_upgrade(&explainer, run)),
+        last_upgrade_info: whole.and_then(|run| last_upgrade(&explainer, run)),
+        last_targeted_info: targeted.and_then(|run| last_upgrade(&explainer, run)),
         hosts: explaining.map(|forecast| explanations(published, &explainer, forecast)),
+    }
+}
+
+/// The last run of the whole site, and the last one of chosen hosts if that ended after it.
+fn last_runs(state: &Kernel) -> (Option<&Run>, Option<&Run>) {
+    match &state.last_run {
+        Some(last) if last.trigger.is_targeted() => (state.last_whole_run.as_ref(), Some(last)),
+        last => (last.as_ref(), None),
     }
 }
 

@@ -68,7 +68,7 @@ async fn invalid_bodies() {
             r#"{"time":"4h"}"#,
             400,
             error_with(
-                "time: unknown field `time`, expected `timeout` or `reason` at line 1 column 7",
+                "time: unknown field `time`, expected one of `timeout`, `hosts`, `retry`, `reason` at line 1 column 7",
                 &json!({"place": "time"}),
             ),
         ),

@@ -8,7 +8,7 @@ use axum::extract::ConnectInfo;
 use futures::StreamExt as _;
 use os_upgrade_api_types::routes::events::{Event, SiteEvent};
 use os_upgrade_kernel::fact::ConfigFact;
-use os_upgrade_kernel::{self as kernel, Fact, Record, RunOperation, Settings};
+use os_upgrade_kernel::{self as kernel, Fact, Record, RunOperation, Settings, Targets};
 use os_upgrade_protocol::{Progress, RunId};
 use os_upgrade_shell::journal::AppendId;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -357,7 +357,12 @@ async fn events_have_the_reasons_of_operators() {
     let reason = |text: &str| Some(text.to_owned());
     let (run, timeout) = (RunId::new("r2").unwrap(), os_upgrade_calendar::Duration::from_secs(60));
     let operations = [
-        RunOperation::Trigger { run, timeout, reason: reason("a security update") },
+        RunOperation::Trigger {
+            run,
+            timeout: Some(timeout),
+            targets: Targets::default(),
+            reason: reason("a security update"),
+        },
         RunOperation::Cancel { reason: reason("the power fails") },
     ];
     for operation in operations {

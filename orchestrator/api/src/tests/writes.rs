@@ -2,7 +2,7 @@
 
 use os_upgrade_api_types::body::Page;
 use os_upgrade_api_types::routes::hosts::Host;
-use os_upgrade_api_types::routes::runs::{Run, StopCause};
+use os_upgrade_api_types::routes::runs::{Run, RunPreview, StopCause};
 use os_upgrade_api_types::routes::state::State;
 use os_upgrade_kernel::ClockDoubt;
 use os_upgrade_test_site::put_config;
@@ -65,7 +65,7 @@ async fn run_is_triggered_once_and_cancelled() {
 #[tokio::test]
 async fn trigger_names_its_run() {
     for (prefer, query, expected) in
-        [("", "", 204), ("return=representation", "", 201), ("return=representation", "?validate=true", 204)]
+        [("", "", 204), ("return=representation", "", 201), ("return=representation", "?validate=true", 200)]
     {
         let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
         assert_eq!(api.call(CONFIG, BODY).await.0, 201);
@@ -79,14 +79,53 @@ async fn trigger_names_its_run() {
         assert_eq!(id.is_none(), query == "?validate=true");
         let path = id.as_ref().map(|id| format!("/v1/state/os-upgrade/runs/{id}"));
         assert_eq!((text("os-upgrade-run"), text("location")), (id, path.clone()));
-        assert_eq!(text("preference-applied").as_deref(), (status == 201).then_some("return=representation"));
+        assert_eq!(text("preference-applied").as_deref(), (status != 204).then_some("return=representation"));
         if status == 201 {
             let shown = api.call(&format!("GET {}", path.unwrap()), "").await;
             assert_eq!((200, serde_json::from_str(&body).unwrap()), shown);
+        } else if status == 200 {
+            let preview: RunPreview = serde_json::from_str(&body).unwrap();
+            let hosts: Vec<_> = preview.hosts.iter().map(|host| (&*host.hostname, &*host.group)).collect();
+            assert_eq!(hosts, [("h01", "default")]);
         } else {
             assert_eq!(body, "");
         }
     }
+}
+
+/// A run of chosen hosts has them alone, and the last run of the whole site is still shown after it.
+#[tokio::test]
+async fn chosen_hosts_have_a_run_of_their_own() {
+    let api = TestApi::new(TestSite::new(["h01", "h02", "h03"]), &[]).await;
+    assert_eq!(api.call(CONFIG, BODY).await.0, 201);
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
+    assert_eq!(api.call(CANCEL, "").await.0, 204);
+    let body = r#"{"hosts":["h03","h01"]}"#;
+    let mut request = build(&format!("{TRIGGER}?validate=true"), "application/json", body);
+    request.headers_mut().insert("prefer", "return=representation".parse().unwrap());
+    let (_, _, preview) = api.send(request).await;
+    let preview: RunPreview = serde_json::from_str(&preview).unwrap();
+    assert_eq!(preview.hosts.iter().map(|host| &*host.hostname).collect::<Vec<_>>(), ["h01", "h03"]);
+    assert_eq!(api.call(TRIGGER, body).await, (204, Value::Null));
+    let names =
+        |run: &os_upgrade_kernel::Run| run.hosts().keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(api.site.published().state.run.as_ref().unwrap()), ["h01", "h03"]);
+    assert_eq!(api.call(CANCEL, "").await.0, 204);
+    let state: State<'_> = api.read("GET /v1/state/os-upgrade").await;
+    let (whole, targeted) = (state.last_upgrade_info.unwrap(), state.last_targeted_info.unwrap());
+    assert_eq!((whole.hosts.len(), targeted.hosts.len()), (3, 2));
+    let unknown = "hosts: h04 has no worker of a configured application; nothing is started";
+    let info = json!({"kind": "no-targets", "hosts": [["h04", "unknown"]]});
+    assert_eq!(api.call(TRIGGER, r#"{"hosts":["h04","h01"]}"#).await, (409, error_with(unknown, &info)));
+    let (status, refused) = api.call(TRIGGER, r#"{"retry":"failed"}"#).await;
+    let info = &refused["errors"][0]["error-info"];
+    assert_eq!((status, info), (409, &json!({"kind": "nobody-to-retry", "retry": "failed"})));
+    assert_eq!(api.call(TRIGGER, r#"{"retry":"upgraded"}"#).await.0, 400);
+    // The next run of the whole site takes the place of both.
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
+    assert_eq!(api.call(CANCEL, "").await.0, 204);
+    let state: State<'_> = api.read("GET /v1/state/os-upgrade").await;
+    assert!(state.last_upgrade_info.is_some() && state.last_targeted_info.is_none());
 }
 
 #[tokio::test]

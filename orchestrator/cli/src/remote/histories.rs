@@ -15,9 +15,9 @@ use crate::output::Output;
 pub(crate) struct PageOptions {
     /// How many to show, newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
-    limit: u32,
+    pub(super) limit: u32,
     #[command(flatten)]
-    remote: Remote,
+    pub(super) remote: Remote,
 }
 
 /// Requests a page with `call`, and prints it.

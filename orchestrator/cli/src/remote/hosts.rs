@@ -1,15 +1,15 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
+mod history;
 mod leave;
 mod node;
 mod outdated;
-mod selection;
+pub(in crate::remote) mod selection;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostsToApprove};
 use os_upgrade_api_types::word::Word;
-use os_upgrade_console::rows::histories::HostChange;
 use os_upgrade_console::rows::hosts;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
@@ -19,7 +19,6 @@ use serde_json::Value;
 
 use self::leave::{Defer, Leave};
 use self::node::Uncordon;
-use super::histories;
 use super::options::Remote;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
@@ -82,9 +81,11 @@ pub(crate) enum Command {
     /// does not get ready after a run.
     #[command(after_help = examples!["hosts uncordon h01 --reason 'its disk was replaced'"])]
     Uncordon(Uncordon),
-    /// Show which hosts operators approved, withdrew and removed, and whose nodes they had uncordoned
-    #[command(after_help = examples!["hosts history", "hosts history --limit 10"])]
-    History(histories::PageOptions),
+    /// Show the part of a host in each run, newest first; without a host, what operators decided about hosts
+    ///
+    /// Decisions are approvals, withdrawals, removals and deferrals, and whose nodes operators had uncordoned.
+    #[command(after_help = examples!["hosts history h02", "hosts history h02 --limit 5 -o json", "hosts history --limit 10"])]
+    History(history::History),
 }
 
 #[derive(Debug, Args)]
@@ -151,7 +152,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Remove(options) => leave::remove(options).await,
         Command::Defer(options) => leave::defer(options).await,
         Command::Uncordon(options) => node::uncordon(options).await,
-        Command::History(options) => histories::show::<HostChange>(options, routes::HISTORY.call()).await,
+        Command::History(options) => history::show(options).await,
     }
 }
 
@@ -255,6 +256,7 @@ impl View for Host<'static> {
 pub(super) mod tests {
     use os_upgrade_api_types::body::Page;
     use os_upgrade_console::Zone;
+    use os_upgrade_console::rows::histories::HostChange;
     use serde_json::json;
 
     use super::*;

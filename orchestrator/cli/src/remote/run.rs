@@ -2,6 +2,7 @@
 
 mod host_report;
 mod logs;
+mod start;
 mod view;
 mod watch;
 
@@ -11,7 +12,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::body::{HostWithReason, Page};
 use os_upgrade_api_types::routes::run_hosts::{self, HostReport};
-use os_upgrade_api_types::routes::runs::{self as routes, Cancel, MissedRun, RunInFull, Trigger};
+use os_upgrade_api_types::routes::runs::{self as routes, Cancel, MissedRun, RunInFull};
 use os_upgrade_api_types::routes::state::{self, State};
 use os_upgrade_calendar::Duration;
 use os_upgrade_console::Zone;
@@ -25,9 +26,10 @@ use super::histories::note_older;
 use super::options::Remote;
 use super::release;
 use crate::Failure;
+use crate::consent::Yes;
 use crate::moment::moment;
 use crate::outln;
-use crate::output::{Output, View as _};
+use crate::output::View as _;
 use crate::rest::Client;
 
 /// The shortest beginning of a run's id that stands for the id.
@@ -37,11 +39,18 @@ const SEARCHED_MAX: u32 = 500;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a run now, whatever the maintenance windows
+    /// Start a run now, whatever the maintenance windows: of the whole site, or of chosen hosts
+    ///
+    /// On a terminal it shows who would go, in which order, and what stands against it, and asks. In a HOST, * and ? stand for characters
+    /// of the names of hosts, unless a host has exactly that name. A host that is named and cannot take part is an error; one that only
+    /// matches is left out. A run of chosen hosts ends when the next one starts automatically, unless --timeout says otherwise.
     ///
     /// With --watch it shows what happens until the run ends, and exits with 0 if it completed, 1 if it failed, 3 if it
     /// timed out, and 4 if it was cancelled. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
-    #[command(after_help = examples!["run start", "run start --timeout 2h --reason 'a security update' --watch"])]
+    #[command(after_help = examples![
+        "run start", "run start --timeout 2h --reason 'a security update' --watch", "run start h02 --watch",
+        "run start --failed --reason 'the mirror is back'", "run start 'web-*' --not-reached --yes"
+    ])]
     Start(Start),
     /// List the runs, newest first, with those that were missed
     ///
@@ -80,7 +89,16 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Start {
-    /// How long the run may take, such as 90m or 4h; 4h by default
+    /// The hosts, or patterns with * and ?; by default every host
+    #[arg(value_name = "HOST")]
+    hosts: Vec<HostName>,
+    /// Only hosts that failed or timed out in the last run in which they took part, and have not been upgraded since
+    #[arg(long, conflicts_with = "not_reached")]
+    failed: bool,
+    /// Only hosts whose turn never came in the last run in which they took part
+    #[arg(long)]
+    not_reached: bool,
+    /// How long the run may take, such as 90m or 4h; 4h by default, and of chosen hosts until the next run starts automatically
     #[arg(long, value_name = "DURATION")]
     timeout: Option<Duration>,
     /// Why, for the history
@@ -89,6 +107,8 @@ pub(crate) struct Start {
     /// Show what happens until the run ends
     #[arg(long)]
     watch: bool,
+    #[command(flatten)]
+    yes: Yes,
     #[command(flatten)]
     remote: Remote,
 }
@@ -162,7 +182,7 @@ pub(crate) struct GiveUp {
 /// Carries the command out.
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Start(options) => start(options).await,
+        Command::Start(options) => start::start(options).await,
         Command::List(options) => list(options).await,
         Command::Show(options) => show(options).await,
         Command::Watch(Watch { id, remote }) => {
@@ -237,23 +257,6 @@ async fn list(List { limit, host, result, from, to, missed, remote }: List) -> R
     Ok(())
 }
 
-async fn start(Start { timeout, reason, watch, remote }: Start) -> Result<(), Failure> {
-    let client = remote.client()?;
-    let started = client.call_for_result(&routes::TRIGGER, &Trigger { timeout, reason }).await?;
-    let id = match started["id"].as_str() {
-        Some(id) => id.to_owned(),
-        // An instance of an older version does not say.
-        None => newest(&client).await?,
-    };
-    if watch {
-        remote.output.note(&format!("started: {}", sanitized(&id)));
-    } else {
-        remote.output.done("started", &[&id])?;
-    }
-    note_deny_window(&client, remote.output).await;
-    if watch { watch::watch(&client, &id, remote.output).await } else { Ok(()) }
-}
-
 async fn cancel(CancelOptions { reason, remote }: CancelOptions) -> Result<(), Failure> {
     let client = remote.client()?;
     let call = state::READ.call().with("fields", "current-upgrade-info/stopping");
@@ -270,17 +273,6 @@ async fn cancel(CancelOptions { reason, remote }: CancelOptions) -> Result<(), F
     Ok(())
 }
 
-/// Says that a deny window is in force, if one is. What cannot be read is left out: it is only a note.
-async fn note_deny_window(client: &Client, output: Output) {
-    let read = client.read::<State<'_>>(state::READ.call().with("fields", "denied-until")).await;
-    if let Ok(State { denied_until: Some(end), .. }) = read {
-        let end = output.canvas().zone.stamp(end);
-        output.aside(&format!(
-            "a deny window is in force until {end}: it keeps back runs that start automatically, not this one"
-        ));
-    }
-}
-
 /// The ids of the newest runs.
 async fn ids(client: &Client) -> anyhow::Result<Vec<String>> {
     let call = routes::LIST.call().with("keys", "true").with("limit", SEARCHED_MAX.to_string());
@@ -289,10 +281,12 @@ async fn ids(client: &Client) -> anyhow::Result<Vec<String>> {
 
 /// The id of the active run, else of the last one. The state knows them before the history does.
 async fn newest(client: &Client) -> Result<String, Failure> {
-    let call = state::READ.call().with("fields", "current-upgrade-info/id,last-upgrade-info/id");
-    let State { current_upgrade_info, last_upgrade_info, .. } = client.read(call).await?;
+    let fields = "current-upgrade-info/id,last-targeted-info/id,last-upgrade-info/id";
+    let call = state::READ.call().with("fields", fields);
+    let State { current_upgrade_info, last_upgrade_info, last_targeted_info, .. } = client.read(call).await?;
     let current = current_upgrade_info.map(|run| run.id);
-    let newest = current.or_else(|| last_upgrade_info.map(|run| run.id)).map(Cow::into_owned);
+    let ended = || last_targeted_info.or(last_upgrade_info).map(|run| run.id);
+    let newest = current.or_else(ended).map(Cow::into_owned);
     newest.ok_or_else(|| anyhow::anyhow!("there has been no run").into())
 }
 

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport};
+use os_upgrade_api_types::routes::runs::Run;
 use os_upgrade_calendar::Duration;
+use serde::Deserialize;
 
 use crate::describe::describe;
 use crate::row::{Column, Detail, Row, or_dash};
-use crate::zone::Zone;
+use crate::rows::runs::short;
+use crate::zone::{Zone, span};
 
 /// What `run show` says of a host, besides its phases and versions.
 pub fn details(report: &HostReport<'_>, zone: Zone) -> Vec<Detail> {
@@ -61,6 +64,36 @@ impl Row for VersionChange {
         Column::text("AFTER", |change, _| change.after.clone()),
     ];
     const NONE: &'static str = "no version has changed";
+}
+
+/// The part of a host in a run.
+#[derive(Debug, Deserialize)]
+pub struct PartInRun {
+    run: Run<'static>,
+    host: HostReport<'static>,
+}
+
+impl Row for PartInRun {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::whole("RUN", |part, _| short(&part.run.id).to_owned()),
+        Column::whole("STARTED", |part, zone| zone.stamp(part.run.start_time)),
+        Column::new("STATUS", |part, _| part.host.host.status.to_string()),
+        Column::whole("SINCE", |part, zone| zone.stamp(part.host.host.since)),
+        Column::wide("TOOK", |part, _| {
+            let times = part.host.host.start_time.zip(part.host.host.end_time);
+            times.map_or_else(|| "-".to_owned(), |(start, end)| span(start.0, end.0))
+        }),
+        Column::text("WHY", |part, _| {
+            let why = part.host.host.why.as_ref().map(|why| why.text.clone());
+            let late = part.host.late_answers.iter().map(|late| describe(late).to_string());
+            why.into_iter().chain(late).collect::<Vec<_>>().join("; ")
+        }),
+    ];
+    const NONE: &'static str = "it has had no part in a run";
+
+    fn name(&self) -> Option<String> {
+        Some(self.run.id.to_string())
+    }
 }
 
 impl Row for HostPhase {

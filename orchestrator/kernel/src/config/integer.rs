@@ -15,7 +15,7 @@ pub(super) fn some_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     number(deserializer).map(Some)
 }
 
-struct Whole;
+pub(super) struct Whole;
 
 impl Visitor<'_> for Whole {
     type Value = u32;

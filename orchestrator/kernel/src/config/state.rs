@@ -4,6 +4,8 @@ use os_upgrade_calendar::{CalendarError, Duration, Window, deserialize, from_obj
 use os_upgrade_protocol::{Action, ApplicationName};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::max_failures::MaxFailures;
+
 /// The configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
@@ -47,8 +49,7 @@ pub struct Rollout {
     #[serde(deserialize_with = "super::integer::number")]
     pub max_concurrent: u32,
     /// How many hosts may fail before no further one is started.
-    #[serde(deserialize_with = "super::integer::number")]
-    pub max_failures: u32,
+    pub max_failures: MaxFailures,
     /// What happens to a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
     /// How many hosts may be preparing, or prepared and not begun, at least 1; one of each group may, and one that holds a slot. Hosts are
@@ -103,7 +104,7 @@ impl Default for Rollout {
     fn default() -> Self {
         Self {
             max_concurrent: 1,
-            max_failures: 0,
+            max_failures: MaxFailures::Hosts(0),
             unreachable: UnreachablePolicy::Skip,
             max_preparing: None,
             retries: None,
@@ -294,7 +295,7 @@ mod tests {
             for read in [of_text, of_value] {
                 match (read.map(|config| config.rollout), expected) {
                     (Ok(rollout), Ok(number)) => {
-                        assert_eq!((rollout.max_concurrent, rollout.max_failures), (number, number));
+                        assert_eq!((rollout.max_concurrent, rollout.max_failures), (number, number.into()));
                     }
                     (Err(message), Err(found)) => {
                         assert!(message.contains(&wrong(found)), "{number}: {message}");

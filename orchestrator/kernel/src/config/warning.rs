@@ -236,12 +236,13 @@ fn failures_hold_slots(state: &State, view: &View) -> Option<Warning> {
         OnFailure::Release => return None,
         OnFailure::Hold => {}
     }
-    let needed = u64::from(config.rollout.max_failures.max(1)) + 1;
+    let by_group = by_group(state, view, config);
+    let max_failures = config.rollout.max_failures.of(by_group.values().sum());
+    let needed = u64::try_from(max_failures.max(1)).unwrap_or(u64::MAX).saturating_add(1);
     let slots = |group: &GroupName| state.semaphores.get(group).map_or(0, |semaphore| semaphore.slots);
     let failed = |group: &GroupName| state.settings.failed.get(group).copied().unwrap_or(0);
     // A host that fails keeps nobody waiting where there is no other.
-    let shared =
-        by_group(state, view, config).into_iter().filter(|(_, hosts)| *hosts > 1).map(|(group, _)| group);
+    let shared = by_group.into_iter().filter(|(_, hosts)| *hosts > 1).map(|(group, _)| group);
     let groups: Vec<&GroupName> = match state.settings.provider {
         LockProvider::Embedded => shared
             .filter(|group| slots(group) > 0 && u64::from(slots(group)) + u64::from(failed(group)) < needed)

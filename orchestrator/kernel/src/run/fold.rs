@@ -76,6 +76,12 @@ impl State {
                 slot.unsent_at_fence = Some(fence);
             }
         }
+        let before = self.last_run.take();
+        if !ended.trigger.is_targeted() {
+            self.last_whole_run = None;
+        } else if let Some(whole) = before.filter(|before| !before.trigger.is_targeted()) {
+            self.last_whole_run = Some(whole);
+        }
         self.last_run = Some(ended);
         Ok(())
     }
@@ -162,7 +168,8 @@ impl State {
         if answer.result == LateResult::Done {
             self.last_upgrades.record(host, answer.at, |at| *at);
         }
-        if let Some(run) = self.run.iter_mut().chain(&mut self.last_run).find(|known| known.id == *run) {
+        let mut known = self.run.iter_mut().chain(&mut self.last_run).chain(&mut self.last_whole_run);
+        if let Some(run) = known.find(|known| known.id == *run) {
             run.answered_late(host, answer);
         }
     }

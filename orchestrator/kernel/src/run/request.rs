@@ -1,17 +1,22 @@
 //! Operators' control of runs: start one, cancel it, or give a host up.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::{DateTime, SubsecRound, Utc};
 use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
-use super::event::HostEvent;
+use super::event::{Enlisted, HostEvent};
 use super::host::{HostStatus, RunHost};
+use super::place::Place;
 use super::state::{Run, StopCause, Trigger};
 use crate::answer::{Granted, RefusalClass};
+use crate::enrolment::Enrolled;
 use crate::fact::{Fact, RunFact};
+use crate::left_out::is_default;
 use crate::reason::Reason;
-use crate::start::{StartBlocker, start, startable};
+use crate::start::{StartBlocker, Startable, enlist, forecast, start, startable};
 use crate::state::State;
 use crate::view::View;
 
@@ -23,8 +28,12 @@ pub enum RunOperation {
     Trigger {
         /// The id of the new run.
         run: RunId,
-        /// How long the run may take.
-        timeout: Duration,
+        /// How long the run may take. Absent, for a run of chosen hosts: [`TIMEOUT_DEFAULT`], or until the next one starts automatically.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout: Option<Duration>,
+        /// Which hosts it is of.
+        #[serde(default, skip_serializing_if = "Targets::is_all")]
+        targets: Targets,
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -43,6 +52,65 @@ pub enum RunOperation {
     },
 }
 
+/// How long a run of the whole site may take by default, by the specification.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(4 * 3_600);
+/// Most hosts that a request may name.
+pub const TARGETS_MAX: usize = 10_000;
+/// Most hosts that a refusal names.
+const NAMED_MAX: usize = 10;
+
+/// Which hosts a run is of: with neither, the whole site; with both, those of either.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Targets {
+    /// These hosts: one that cannot take part is an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostName>,
+    /// The hosts whose part in their last run ended so: those that cannot take part are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+}
+
+/// How the part of a host in the last run in which it took part ended.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Retry {
+    /// It failed or timed out, and has not been upgraded since.
+    Failed,
+    /// Its turn never came.
+    NotReached,
+}
+
+impl Targets {
+    /// Whether they are the whole site.
+    pub const fn is_all(&self) -> bool {
+        self.hosts.is_empty() && self.retry.is_none()
+    }
+}
+
+/// Why a host that is named takes no part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoTarget {
+    /// No worker of a configured application has announced itself on it.
+    Unknown,
+    Unapproved,
+    Withdrawn,
+    Deferred,
+}
+
+/// What a run would be of that starts now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// The hosts that take part, in the order of turns, then those that are skipped, by name.
+    pub hosts: Vec<Enlisted>,
+    /// When it ends at the latest.
+    pub not_after: DateTime<Utc>,
+}
+
 /// Why an operation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
@@ -54,6 +122,18 @@ pub enum RunRefusal {
         /// How long a host takes: the rollout's `expected-duration`.
         expected: Duration,
     },
+    /// Hosts that are named cannot take part.
+    NoTargets {
+        /// The first of them.
+        hosts: Vec<(HostName, NoTarget)>,
+        /// How many more there are.
+        #[serde(default, skip_serializing_if = "is_default")]
+        more: usize,
+    },
+    /// Too many hosts are named.
+    TooManyTargets,
+    /// No host that can take part ended so.
+    NobodyToRetry { retry: Retry },
     /// No run is active.
     NoRun,
     /// The host is not in the active run.
@@ -80,9 +160,11 @@ impl RunRefusal {
     /// What the caller can do about it.
     pub const fn class(&self) -> RefusalClass {
         match self {
-            Self::TimeoutTooShort => RefusalClass::Invalid,
+            Self::TimeoutTooShort | Self::TooManyTargets => RefusalClass::Invalid,
             Self::NotInRun { .. } => RefusalClass::Missing,
             Self::NothingFits { .. }
+            | Self::NoTargets { .. }
+            | Self::NobodyToRetry { .. }
             | Self::NoRun
             | Self::HostFinished { .. }
             | Self::HostUncertain { .. } => RefusalClass::Conflict,
@@ -107,9 +189,12 @@ pub(crate) fn decide(
     now: DateTime<Utc>,
 ) -> Result<Granted, RunRefusal> {
     let facts = match operation {
-        RunOperation::Trigger { run, timeout, reason } => {
-            let trigger = Trigger::Operator { actor: actor.to_owned(), reason: reason.clone() };
-            start_now(state, view, run, *timeout, trigger, now)
+        RunOperation::Trigger { run, timeout, targets, reason } => {
+            let (actor, reason, targeted) = (actor.to_owned(), reason.clone(), !targets.is_all());
+            let trigger = Trigger::Operator { actor, reason, targeted };
+            planned(state, view, *timeout, targets, now).map(|(startable, Preview { hosts, not_after })| {
+                start(startable, run, trigger, not_after, hosts)
+            })
         }
         RunOperation::Cancel { reason } => cancel(state, actor, reason.as_deref()),
         RunOperation::GiveUpHost { host, reason } => {
@@ -120,33 +205,113 @@ pub(crate) fn decide(
     facts.map(Granted::done)
 }
 
-/// Starts a run on an operator's request.
-fn start_now(
+/// What a run would be of that an operator starts at `now`.
+///
+/// # Errors
+/// None can start so.
+pub fn preview(
     state: &State,
     view: &View,
-    run: &RunId,
-    timeout: Duration,
-    trigger: Trigger,
+    timeout: Option<Duration>,
+    targets: &Targets,
     now: DateTime<Utc>,
-) -> Result<Vec<Fact>, RunRefusal> {
-    match startable(state, view) {
+) -> Result<Preview, RunRefusal> {
+    let (_, mut preview) = planned(state, view, timeout, targets, now)?;
+    preview.hosts.sort_by_cached_key(|entry| {
+        let last_turn = state.turns.last(&entry.host);
+        (entry.skipped.is_some(), Place { last_turn, host: entry.host.clone() })
+    });
+    Ok(preview)
+}
+
+/// What a run is started with on an operator's request.
+fn planned<'a>(
+    state: &'a State,
+    view: &'a View,
+    timeout: Option<Duration>,
+    targets: &Targets,
+    now: DateTime<Utc>,
+) -> Result<(Startable<'a>, Preview), RunRefusal> {
+    let startable = match startable(state, view) {
         Err(by @ (StartBlocker::NoConfiguration | StartBlocker::RunActive { .. })) => {
-            Err(RunRefusal::NotStartable(by))
+            return Err(RunRefusal::NotStartable(by));
         }
         // Other blockers may pass, and the timeout would still be too short.
-        Ok(_) | Err(_) if timeout.as_secs() == 0 => Err(RunRefusal::TimeoutTooShort),
-        Err(by) => Err(RunRefusal::NotStartable(by)),
-        Ok(startable)
-            if let Some(expected) =
-                startable.config.rollout.expected_duration.filter(|expected| timeout <= *expected) =>
-        {
-            Err(RunRefusal::NothingFits { expected })
+        Ok(_) | Err(_) if timeout.is_some_and(|timeout| timeout.as_secs() == 0) => {
+            return Err(RunRefusal::TimeoutTooShort);
         }
-        Ok(startable) => {
-            // In whole seconds, as messages carry it: both sides must mean the same instant.
-            let not_after = now.trunc_subsecs(0) + timeout.to_delta();
-            Ok(start(startable, run, trigger, not_after))
+        Err(by) => return Err(RunRefusal::NotStartable(by)),
+        Ok(startable) => startable,
+    };
+    // In whole seconds, as messages carry it: both sides must mean the same instant.
+    let begins = now.trunc_subsecs(0);
+    let not_after = match timeout {
+        Some(timeout) => begins + timeout.to_delta(),
+        None => {
+            let latest = begins + TIMEOUT_DEFAULT.to_delta();
+            let next = forecast(state, view, now).start().map(|start| start.at);
+            next.filter(|next| *next > begins && !targets.is_all()).map_or(latest, |next| next.min(latest))
         }
+    };
+    let expected = startable.config.rollout.expected_duration;
+    if let Some(expected) = expected.filter(|expected| not_after - begins <= expected.to_delta()) {
+        return Err(RunRefusal::NothingFits { expected });
+    }
+    let hosts = enlist(startable);
+    let hosts = if targets.is_all() { hosts } else { targeted(state, view, hosts, targets)? };
+    Ok((startable, Preview { hosts, not_after }))
+}
+
+/// Those of the hosts that `targets` mean.
+fn targeted(
+    state: &State,
+    view: &View,
+    enlisted: Vec<Enlisted>,
+    targets: &Targets,
+) -> Result<Vec<Enlisted>, RunRefusal> {
+    if targets.hosts.len() > TARGETS_MAX {
+        return Err(RunRefusal::TooManyTargets);
+    }
+    let by_name: BTreeMap<&HostName, &Enlisted> = enlisted.iter().map(|entry| (&entry.host, entry)).collect();
+    let named: BTreeSet<&HostName> = targets.hosts.iter().collect();
+    // Not every host that waits for approval is enlisted.
+    let no_target = |host: &HostName| match by_name.get(host).map(|entry| &entry.skipped) {
+        Some(None | Some(Reason::Unreachable)) => None,
+        Some(Some(Reason::HostWithdrawn { .. })) => Some(NoTarget::Withdrawn),
+        Some(Some(Reason::HostDeferred { .. })) => Some(NoTarget::Deferred),
+        Some(Some(_)) => Some(NoTarget::Unapproved),
+        None => match state.enrolled(host) {
+            Enrolled::Withdrawn(_) => Some(NoTarget::Withdrawn),
+            Enrolled::Pending if view.hosts.contains_key(host) => Some(NoTarget::Unapproved),
+            Enrolled::Pending | Enrolled::Approved(_) | Enrolled::Auto => Some(NoTarget::Unknown),
+        },
+    };
+    let mut refused = named.iter().filter_map(|host| Some(((*host).clone(), no_target(host)?)));
+    let hosts: Vec<_> = refused.by_ref().take(NAMED_MAX).collect();
+    if !hosts.is_empty() {
+        return Err(RunRefusal::NoTargets { hosts, more: refused.count() });
+    }
+    let is_retried = |entry: &Enlisted| {
+        let can = no_target(&entry.host).is_none();
+        targets.retry.is_some_and(|retry| can && is_to_retry(state, &entry.host, retry))
+    };
+    let is_meant = |entry: &Enlisted| named.contains(&entry.host) || is_retried(entry);
+    let meant: Vec<Enlisted> = enlisted.iter().filter(|entry| is_meant(entry)).cloned().collect();
+    match targets.retry {
+        Some(retry) if meant.is_empty() => Err(RunRefusal::NobodyToRetry { retry }),
+        Some(_) | None => Ok(meant),
+    }
+}
+
+/// Whether the part of `host` in its last run ended so.
+fn is_to_retry(state: &State, host: &HostName, retry: Retry) -> bool {
+    let Some(end) = state.turns.last_end(host) else { return false };
+    match retry {
+        Retry::Failed => {
+            let is_upgraded = state.last_upgrades.of(host).is_some_and(|at| *at >= end.at);
+            matches!(end.status, HostStatus::Failed | HostStatus::TimedOut) && !is_upgraded
+        }
+        Retry::NotReached => end.status == HostStatus::NotReached,
     }
 }
 

@@ -103,6 +103,9 @@ pub enum Trigger {
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Whether the run is one of chosen hosts.
+        #[serde(default, skip_serializing_if = "is_default")]
+        targeted: bool,
     },
     /// A maintenance window.
     Window {
@@ -128,6 +131,11 @@ impl Trigger {
             Self::Operator { actor, .. } => Some(actor),
             Self::Window { .. } => None,
         }
+    }
+
+    /// Whether the run is one of chosen hosts.
+    pub const fn is_targeted(&self) -> bool {
+        matches!(self, Self::Operator { targeted: true, .. })
     }
 
     /// The operator's reason, if one is given.
@@ -401,14 +409,17 @@ impl Run {
             Some(StopCause::Failed { .. } | StopCause::Restored { .. }) => RunResult::Failed,
             Some(StopCause::Cancelled { .. }) => RunResult::Cancelled,
             None if self.count(HostStatus::NotReached) > 0 => RunResult::TimedOut,
-            None if has_expired
-                && (is_nobody_upgraded || failures() > self.rollout.max_failures as usize) =>
-            {
+            None if has_expired && (is_nobody_upgraded || failures() > self.max_failures()) => {
                 RunResult::TimedOut
             }
             None if is_nobody_upgraded => RunResult::Failed,
             None => RunResult::Completed,
         }
+    }
+
+    /// How many hosts may fail: a percentage is one of those that take part.
+    fn max_failures(&self) -> usize {
+        self.rollout.max_failures.of(self.hosts.len() - self.count(HostStatus::Skipped))
     }
 
     /// Whether the rollout allows a further host to start.
@@ -423,7 +434,7 @@ impl Run {
         let before = self.count(HostStatus::Failed) + self.count(HostStatus::TimedOut) + self.overdue().len();
         // One that is overdue has been counted.
         let is_new = !self.overdue().contains(host);
-        let is_enough = is_new && self.stopping.is_none() && before >= self.rollout.max_failures as usize;
+        let is_enough = is_new && self.stopping.is_none() && before >= self.max_failures();
         is_enough.then(|| StopCause::Failed { host: host.clone() })
     }
 

@@ -12,15 +12,15 @@ use crate::run::{Enlisted, StopCause, Trigger};
 use crate::state::State;
 use crate::view::{Reachability, View};
 
-/// Starts a run of all hosts that the configuration covers.
+/// Starts a run of these `hosts`, those that are skipped included.
 pub(crate) fn start(
     startable: Startable<'_>,
     run: &RunId,
     trigger: Trigger,
     not_after: DateTime<Utc>,
+    hosts: Vec<Enlisted>,
 ) -> Vec<Fact> {
     let rollout = startable.config.rollout.clone();
-    let hosts = enlist(startable);
     let unreachable = hosts.iter().find(|entry| entry.skipped == Some(Reason::Unreachable));
     let stopping = unreachable.filter(|_| rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
         Fact::Run(RunFact::Stopping {
@@ -37,9 +37,9 @@ pub(crate) fn enlisted_now(state: &State, view: &View) -> Option<Vec<Enlisted>> 
     startable(state, view).ok().map(enlist)
 }
 
-/// The hosts that take part, and those that are skipped. Any client of the bus can announce hosts, so at most
+/// Every host that the configuration covers: those that take part, and those that are skipped. Any client of the bus can announce hosts, so at most
 /// [`PENDING_NAMED_MAX`] unapproved hosts are listed.
-fn enlist(Startable { state, view, config, .. }: Startable<'_>) -> Vec<Enlisted> {
+pub(crate) fn enlist(Startable { state, view, config, .. }: Startable<'_>) -> Vec<Enlisted> {
     let mut pending = 0;
     let enlisted = view.serving(&config.worker_applications).filter_map(|(name, host, application)| {
         let enrolled = state.enrolled(name);

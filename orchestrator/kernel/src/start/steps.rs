@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId};
 
-use super::begin::start;
+use super::begin::{enlist, start};
 use super::overdue::{BlockedStart, missed};
 use super::timer::{Due, StartTimer};
 use crate::config::UnreachablePolicy;
@@ -22,7 +22,7 @@ pub(crate) fn due(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -
     // First those that were missed before: with the start, they count as settled. By now each host that sends its time has
     // done so.
     let mut facts = missed_runs(state, view, None, now);
-    facts.extend(start(startable, run, trigger, occurrence.end));
+    facts.extend(start(startable, run, trigger, occurrence.end, enlist(startable)));
     facts
 }
 

@@ -391,10 +391,16 @@ fn stuck_slot(state: &State, reason: &Reason) -> Option<HostBlocker> {
 /// Blockers that follow from the view of the host: it may be off, and a worker with a wrong clock may consider a
 /// command expired.
 fn liveness(host: &SeenHost) -> impl Iterator<Item = Why> + use<> {
-    let silent = (host.reachability == Reachability::Unreachable).then_some(HostBlocker::Silent);
+    let silent = silent(host);
     let skew = host.clock_skew_secs.filter(|seconds| seconds.saturating_abs() > CLOCK_SKEW_SECS_MAX);
     let skew = skew.map(|seconds| HostBlocker::WorkerClockSkew { seconds });
-    silent.into_iter().chain(skew).map(Why::from)
+    silent.into_iter().chain(skew.map(Why::from))
+}
+
+/// That a host is silent, and since when.
+fn silent(host: &SeenHost) -> Option<Why> {
+    let since = host.silence.map(|silence| silence.since);
+    (host.reachability == Reachability::Unreachable).then(|| Why { since, ..HostBlocker::Silent.into() })
 }
 
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Why> {
@@ -430,11 +436,11 @@ fn left_out(state: &State, view: &View, host: &HostName) -> Option<Why> {
 /// What the host itself lacks, that no run is active, and why none starts.
 fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Why> {
     let absent = match seen.map(|seen| seen.reachability) {
-        Some(Reachability::Unreachable) => Some(HostBlocker::Silent),
-        Some(Reachability::Awaited) => Some(HostBlocker::HeartbeatAwaited),
+        Some(Reachability::Unreachable) => seen.and_then(silent),
+        Some(Reachability::Awaited) => Some(HostBlocker::HeartbeatAwaited.into()),
         Some(Reachability::Reachable | Reachability::Unknown) | None => None,
     };
-    let mut blockers: Vec<Why> = absent.map(Why::from).into_iter().collect();
+    let mut blockers: Vec<Why> = absent.into_iter().collect();
     match &forecast.next {
         NextRun::At(start) => blockers.push(Why::until(HostBlocker::NoRun, start.at)),
         NextRun::Never(by) => blockers.extend([HostBlocker::NoRun.into(), by.clone().into()]),

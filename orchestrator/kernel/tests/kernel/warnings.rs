@@ -198,7 +198,8 @@ fn a_run_starts_at_once_only_where_one_can() {
     // While an operator's run is active, the window's run starts after it.
     let mut active = state.clone();
     let Fact::Run(RunFact::Started { not_after, rollout, hosts, .. }) = started else { unreachable!() };
-    let trigger = os_upgrade_kernel::Trigger::Operator { actor: "eve".to_owned(), reason: None };
+    let trigger =
+        os_upgrade_kernel::Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: false };
     active
         .apply(start(), &Fact::Run(RunFact::Started { run: run("r2"), trigger, not_after, rollout, hosts }))
         .unwrap();

@@ -109,7 +109,7 @@ fn withdrawn_host_gets_no_command() {
     let not_after: DateTime<Utc> = NOW.wall + TimeDelta::hours(1);
     let started = Fact::Run(RunFact::Started {
         run: run.clone(),
-        trigger: Trigger::Operator { actor: "eve".to_owned(), reason: None },
+        trigger: Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: false },
         not_after,
         rollout: Rollout::default(),
         hosts: enlisted.to_vec(),

@@ -126,6 +126,9 @@ impl AnswerContext<'_> {
             Refusal::Run(
                 RunRefusal::TimeoutTooShort
                 | RunRefusal::NothingFits { .. }
+                | RunRefusal::NoTargets { .. }
+                | RunRefusal::TooManyTargets
+                | RunRefusal::NobodyToRetry { .. }
                 | RunRefusal::NotStartable(
                     StartBlocker::NoHosts { .. }
                     | StartBlocker::NoneApproved { .. }

@@ -1,14 +1,14 @@
 //! Runs and configurations, according to the journal, and when a run may start automatically.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use os_upgrade_calendar::{Calendar, Duration, Occurrence, Zones};
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{ConfigFact, RunFact};
-use os_upgrade_kernel::{Config, Fact, HostEvent, StopCause, Trigger};
-use os_upgrade_protocol::{Hint, RunId};
+use os_upgrade_kernel::{Config, Enlisted, Fact, HostEvent, StopCause, Targets, Trigger};
+use os_upgrade_protocol::{Hint, HostName, RunId};
 
 use super::violation::Violation;
 use crate::time::Micros;
@@ -42,11 +42,38 @@ pub(super) struct Runs {
     /// occurrence.
     occurrence_spent: Option<DateTime<Utc>>,
     scheduled: u64,
+    /// The hosts that operators chose for runs.
+    chosen: BTreeMap<RunId, BTreeSet<HostName>>,
 }
 
 impl Runs {
     pub(super) fn new() -> Self {
-        Self { seen: BTreeMap::new(), configs: vec![(0, None)], occurrence_spent: None, scheduled: 0 }
+        Self {
+            seen: BTreeMap::new(),
+            configs: vec![(0, None)],
+            occurrence_spent: None,
+            scheduled: 0,
+            chosen: BTreeMap::new(),
+        }
+    }
+
+    /// An operator wants a run of these hosts.
+    pub(super) fn chosen(&mut self, run: &RunId, targets: &Targets) {
+        if targets.retry.is_none() && !targets.hosts.is_empty() {
+            self.chosen.insert(run.clone(), targets.hosts.iter().cloned().collect());
+        }
+    }
+
+    /// A run of chosen hosts has those alone.
+    fn check_chosen(&self, run: &RunId, hosts: &[Enlisted]) -> Result<(), Violation> {
+        let enlisted: BTreeSet<HostName> = hosts.iter().map(|entry| entry.host.clone()).collect();
+        match self.chosen.get(run).filter(|chosen| **chosen != enlisted) {
+            Some(chosen) => {
+                let text = format!("run {run} is of {enlisted:?}, and an operator chose {chosen:?}");
+                Err(Violation::new("target", text))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The number of runs.
@@ -84,7 +111,8 @@ impl Runs {
     pub(super) fn fact(&mut self, now: Micros, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         match fact {
             Fact::Config(ConfigFact::Replaced { config, .. }) => self.configs.push((now, config.clone())),
-            Fact::Run(RunFact::Started { run, trigger, not_after, rollout, .. }) => {
+            Fact::Run(RunFact::Started { run, trigger, not_after, rollout, hosts }) => {
+                self.check_chosen(run, hosts)?;
                 let not_after = *not_after;
                 let expected = expected(rollout);
                 let (stopped, ended, end_shown) = (None, None, None);

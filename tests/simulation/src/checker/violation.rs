@@ -17,6 +17,11 @@
 //! | turn | of the hosts of a group that could start, the one whose last turn lies most runs back goes first | `order` |
 //! | fits | nothing begins for which less is left of its run than a host takes | `runs` |
 //! | paused | on a paused site nothing begins, and a pause ends when its end has come, or by an operator | `pause` |
+//! | preparing | no more hosts are told to prepare than the rollout says, but for one of each group and those that hold a slot | `rollout` |
+//! | retries | no host is prepared more often than the rollout says | `rollout` |
+//! | early | no host is overdue or times out before its time | `rollout` |
+//! | result | a run is completed only if somebody is upgraded and nobody was not reached | `rollout` |
+//! | target | a run of chosen hosts has those alone | `runs` |
 //! | deferred | on a deferred host nothing begins, and a deferral ends when its end has come, or by an operator | `pause` |
 //! | lease | only the process that holds the lease sends requests to the lock server | `lock_server` |
 //! | rate | requests do not exceed the lock server's limits, and respect `Retry-After` | `lock_server` |

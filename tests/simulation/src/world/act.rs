@@ -3,7 +3,7 @@
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{
     ClientId, ConfigOperation, EnrolmentOperation, Expected, LockOperation, Request, RunOperation,
-    SecretName, SecretOperation, SlotOperation,
+    SecretName, SecretOperation, SlotOperation, Targets,
 };
 use os_upgrade_protocol::{GroupName, RunId};
 use os_upgrade_shell::instance::Event;
@@ -175,7 +175,11 @@ impl World {
         let seconds = u64::try_from(self.plan.timeout_max.num_seconds()).unwrap_or(60);
         let run = RunId::new(&format!("r{}", self.operators.runs)).expect("a valid id");
         let timeout = Duration::from_secs(self.rng.u64(5..=seconds));
-        Request::new("operator", RunOperation::Trigger { run, timeout, reason: None }).into()
+        Request::new(
+            "operator",
+            RunOperation::Trigger { run, timeout: Some(timeout), targets: Targets::default(), reason: None },
+        )
+        .into()
     }
 
     /// Sends a request to an instance, if its process is running.

@@ -166,7 +166,8 @@ impl World {
         let cancel = |_: &mut Self| Request::new("operator", RunOperation::Cancel { reason: None }).into();
         (is_idle(self) || self.until_granted("a run is cancelled", cancel))
             && self.until("the cancelled run has ended", is_idle)
-            && self.until_granted("a run is accepted", Self::trigger)
+            // Longer than a host may be expected to take.
+            && self.until_granted("a run is accepted", |world| world.trigger_for(2 * 60))
             && self.until("the clock is vouched for", move |world| world.leader().is_some() && !doubts(world))
     }
 
@@ -259,9 +260,13 @@ impl World {
     }
 
     pub(super) fn last_trigger(&mut self) -> Request {
+        self.trigger_for(3 * 3_600)
+    }
+
+    fn trigger_for(&mut self, seconds: u64) -> Request {
         let mut request = self.trigger();
         if let Operation::Run(RunOperation::Trigger { timeout, .. }) = &mut request.operation {
-            *timeout = os_upgrade_calendar::Duration::from_secs(3 * 3_600);
+            *timeout = Some(os_upgrade_calendar::Duration::from_secs(seconds));
         }
         request
     }

@@ -2,13 +2,17 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, PauseFact, RunFact, SecretFact, SlotFact};
+use os_upgrade_calendar::Duration;
+use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::fact::{
+    ConfigFact, EnrolmentFact, LockFact, PauseFact, RunFact, SecretFact, SlotFact,
+};
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::slot::{Denied, Full, HostDenied, ReleaseCause, Waiter};
 use os_upgrade_kernel::{
     Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, HostStatus, Input, JobDone,
     LockOperation, LockOutcome, LockProvider, MissedReason, MissedRun, Operation, Reason, Record, Request,
-    Run, RunHost, State, Trigger, effects,
+    Run, RunHost, RunResult, State, Trigger, effects,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
@@ -125,6 +129,8 @@ impl World {
             Some(Bug::SecretNotKept) => without_secret,
             Some(Bug::UnapprovedEnlisted) => enlist_anyway,
             Some(Bug::MissedUnrecorded) => without_missed,
+            Some(Bug::TargetLeftOut) => without_target,
+            Some(Bug::ResultGlossed) => glossed,
             _ => return message,
         };
         with_facts(message, |facts| each(facts, instead))
@@ -180,6 +186,11 @@ impl World {
             Some(Bug::RemovalForgotten) => without_removal,
             Some(Bug::PauseForgotten) => without_pause,
             Some(Bug::DeferralForgotten) => without_deferral,
+            Some(Bug::DeferralEndsEarly) => deferral_over,
+            Some(Bug::RetriesUnbounded) => retried_for_ever,
+            Some(Bug::PreparingUnbounded) => prepared_at_once,
+            Some(Bug::TimeoutsShortened) => timed_out_soon,
+            Some(Bug::FailedUncounted) => failed_uncounted,
             Some(Bug::ExpectedForgotten) => without_expected,
             _ => return Event::Journal { sequence, stored_at, message: Ok(message) },
         };
@@ -283,9 +294,64 @@ fn without_deferral(fact: Fact) -> Vec<Fact> {
     if let Fact::Enrolment(EnrolmentFact::HostDeferred { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
-fn without_expected(mut fact: Fact) -> Vec<Fact> {
+fn without_expected(fact: Fact) -> Vec<Fact> {
+    with_rollout(fact, |rollout| rollout.expected_duration = None)
+}
+
+fn retried_for_ever(fact: Fact) -> Vec<Fact> {
+    with_rollout(fact, |rollout| {
+        if let Some(retries) = &mut rollout.retries {
+            retries.prepare = u32::MAX;
+        }
+    })
+}
+
+fn prepared_at_once(fact: Fact) -> Vec<Fact> {
+    with_rollout(fact, |rollout| rollout.max_preparing = rollout.max_preparing.map(|_| u32::MAX))
+}
+
+fn timed_out_soon(fact: Fact) -> Vec<Fact> {
+    with_rollout(fact, |rollout| {
+        let soon = |_| Duration::from_secs(1);
+        rollout.prepare_timeout = rollout.prepare_timeout.map(soon);
+        rollout.upgrade_timeout = rollout.upgrade_timeout.map(soon);
+    })
+}
+
+/// The fact, with another rollout if it is the start of a run.
+fn with_rollout(mut fact: Fact, change: impl FnOnce(&mut Rollout)) -> Vec<Fact> {
     if let Fact::Run(RunFact::Started { rollout, .. }) = &mut fact {
-        rollout.expected_duration = None;
+        change(rollout);
+    }
+    vec![fact]
+}
+
+fn deferral_over(mut fact: Fact) -> Vec<Fact> {
+    if let Fact::Enrolment(EnrolmentFact::HostDeferred { until: Some(until), .. }) = &mut fact {
+        *until = DateTime::UNIX_EPOCH;
+    }
+    vec![fact]
+}
+
+fn failed_uncounted(mut fact: Fact) -> Vec<Fact> {
+    if let Fact::Config(ConfigFact::SettingsAdopted { settings }) = &mut fact {
+        settings.failed = settings.groups.keys().map(|group| (group.clone(), u32::MAX)).collect();
+    }
+    vec![fact]
+}
+
+fn without_target(mut fact: Fact) -> Vec<Fact> {
+    if let Fact::Run(RunFact::Started { trigger, hosts, .. }) = &mut fact
+        && trigger.is_targeted()
+    {
+        hosts.pop();
+    }
+    vec![fact]
+}
+
+fn glossed(mut fact: Fact) -> Vec<Fact> {
+    if let Fact::Run(RunFact::Ended { result: result @ RunResult::TimedOut, .. }) = &mut fact {
+        *result = RunResult::Completed;
     }
     vec![fact]
 }

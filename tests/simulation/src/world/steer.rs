@@ -1,7 +1,9 @@
 //! What operators who steer runs do, at good moments and bad ones.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::{EnrolmentOperation, Operation, PauseOperation, Request};
+use os_upgrade_kernel::{
+    EnrolmentOperation, Operation, PauseOperation, Request, Retry, RunOperation, Targets,
+};
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::instance::Instance as Logic;
 
@@ -20,6 +22,15 @@ impl World {
         let until = self.rng.bool().then(|| self.time() + TimeDelta::seconds(seconds));
         let reason = "the fair is on".to_owned();
         let host = self.hosts[self.rng.usize(..self.hosts.len())].name.clone();
+        if self.rng.u32(..5) == 0 {
+            let mut request = self.trigger();
+            if let Operation::Run(RunOperation::Trigger { targets, timeout, .. }) = &mut request.operation {
+                *targets = self.targets();
+                *timeout = timeout.filter(|_| begins);
+            }
+            let index = self.rng.usize(..self.instances.len());
+            return self.request(index, request);
+        }
         let operation: Operation = match (is_of_host, begins) {
             (false, true) => PauseOperation::Pause { reason, until }.into(),
             (false, false) => PauseOperation::Resume { reason: None }.into(),
@@ -29,6 +40,16 @@ impl World {
         let (actor, validate) = ("operator".to_owned(), self.rng.u32(..10) == 0);
         let index = self.rng.usize(..self.instances.len());
         self.request(index, Request { actor, validate, operation });
+    }
+
+    /// Some of the hosts, by name or by how they ended.
+    fn targets(&mut self) -> Targets {
+        let retry =
+            *self.rng.choice(&[None, None, Some(Retry::Failed), Some(Retry::NotReached)]).expect("not empty");
+        let rng = &mut self.rng;
+        let hosts: Vec<HostName> =
+            self.hosts.iter().filter(|_| rng.u32(..3) == 0).map(|host| host.name.clone()).collect();
+        Targets { hosts, retry }
     }
 
     /// The site is resumed and no host deferred, if anybody could have paused or deferred it. Returns whether that succeeded.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::hosts::{self as routes, Host};
+use os_upgrade_api_types::word::Enrolment;
 use os_upgrade_console::rows::hosts::is_unannounced;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
@@ -20,7 +21,7 @@ use crate::rest::Client;
 ///
 /// # Errors
 /// A pattern matches no host, or `check` refuses a name that is no pattern.
-pub(super) fn expand(
+pub(in crate::remote) fn expand(
     patterns: &[HostName],
     known: &BTreeSet<HostName>,
     check: impl Fn(&HostName) -> Result<(), String>,
@@ -43,7 +44,7 @@ pub(super) fn expand(
 }
 
 /// Whether a name can stand for others.
-pub(super) fn is_pattern(name: &HostName) -> bool {
+pub(in crate::remote) fn is_pattern(name: &HostName) -> bool {
     name.as_str().contains(['*', '?'])
 }
 
@@ -73,10 +74,20 @@ pub(super) async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
 
 /// The names of the hosts that have announced themselves, or that operators have decided about. A node of the cluster without a worker is
 /// none of them: a stranger could announce itself by its name.
-pub(super) async fn known(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
+pub(in crate::remote) async fn known(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
     let hosts: Vec<Host<'_>> = client.read(list_call(false)).await?;
     let known = hosts.iter().filter(|host| !is_unannounced(host));
     Ok(known.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
+}
+
+/// The names of the hosts that take part in a run that starts now, unless they turn out to be off.
+pub(in crate::remote) async fn able(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
+    let hosts: Vec<Host<'_>> = client.read(list_call(false)).await?;
+    let takes_part = |host: &&Host<'_>| {
+        let is_approved = matches!(host.enrolment.known(), Some(Enrolment::Approved | Enrolment::Auto));
+        is_approved && host.deferred.is_none() && !host.without_worker
+    };
+    Ok(hosts.iter().filter(takes_part).filter_map(|host| HostName::new(&host.hostname).ok()).collect())
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl Report {
         let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let chars_max = canvas.columns.unwrap_or(LINE_CHARS_MAX);
         let lines = text.lines().map(|line| cut(line, chars_max));
-        let needs = block("NEEDS A PERSON", &shown(&needs(status), chars_max));
+        let needs = block("NEEDS A PERSON", &shown(&needs(status, now), chars_max));
         let needs = needs.map(|needs| format!("\n{needs}"));
         lines.chain(needs).collect::<Vec<_>>().join("\n")
     }
@@ -76,7 +76,7 @@ impl Report {
     /// One line that changes when something important does.
     pub(super) fn summary(&self) -> String {
         let Self(status) = self;
-        let needs = match needs(status).len() {
+        let needs = match needs(status, Utc::now()).len() {
             0 => String::new(),
             1 => "; 1 matter needs a person".to_owned(),
             needs => format!("; {needs} matters need a person"),

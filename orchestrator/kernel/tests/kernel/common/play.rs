@@ -11,7 +11,7 @@ use os_upgrade_kernel::{
     LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOrder,
     NodeOutcome, NodeStage, OnFailure, Order, Pods, Purge, Reachability, RebootCommandSettings,
     RebootOperation, RebootSettings, Reclaim, Request, Run, RunOperation, SeenHost, SeenNode, Settings,
-    SlotJob, SlotOperation, SlotOrder, SlotState,
+    SlotJob, SlotOperation, SlotOrder, SlotState, Targets,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -236,7 +236,12 @@ impl Play {
             Move::Trigger { timeout_secs, validate } => {
                 self.runs += 1;
                 let (id, timeout) = (run(&format!("r{}", self.runs)), Duration::from_secs(timeout_secs));
-                let operation = RunOperation::Trigger { run: id, timeout, reason: None };
+                let operation = RunOperation::Trigger {
+                    run: id,
+                    timeout: Some(timeout),
+                    targets: Targets::default(),
+                    reason: None,
+                };
                 let request = Request { actor: "admin".to_owned(), validate, operation };
                 self.input(Input::Request(request.into()));
             }
@@ -263,7 +268,8 @@ impl Play {
                 boot_timeout_secs,
                 rolling,
             } => {
-                let mut rollout = Rollout { max_concurrent, max_failures, ..Rollout::default() };
+                let mut rollout =
+                    Rollout { max_concurrent, max_failures: max_failures.into(), ..Rollout::default() };
                 rollout.boot_timeout = Duration::from_secs(boot_timeout_secs);
                 rollout.max_preparing = rolling;
                 let (prepare, backoff) = (rolling.unwrap_or(0), Duration::from_secs(30));

@@ -16,7 +16,7 @@ use os_upgrade_kernel::{
     LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome,
     OnFailure, Operation, Order, PauseOperation, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings,
     RebootOperation, RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenMark, SeenNode,
-    Settings, SlotOperation, SlotOrder, Subject, Volumes, forecast,
+    Settings, SlotOperation, SlotOrder, Subject, Targets, Volumes, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -345,9 +345,13 @@ fn input(words: &Words<'_>) -> Input {
         }
         "delete-config" => request(ConfigOperation::Delete { expected: expected(words) }.into()),
         "trigger" => {
-            let timeout = words.named("timeout").unwrap_or("4h").parse().unwrap();
+            let hosts = words.named("hosts").map(|names| names.split(',').map(host).collect());
+            let retry = words.named("retry").map(|retry| serde_json::from_value(json!(retry)).unwrap());
+            let targets = Targets { hosts: hosts.unwrap_or_default(), retry };
+            let timeout = words.named("timeout").or_else(|| targets.is_all().then_some("4h"));
+            let timeout = timeout.map(|timeout| timeout.parse().unwrap());
             let reason = words.named("reason").map(ToOwned::to_owned);
-            request(RunOperation::Trigger { run: run(words.at(1)), timeout, reason }.into())
+            request(RunOperation::Trigger { run: run(words.at(1)), timeout, targets, reason }.into())
         }
         "cancel" => {
             request(RunOperation::Cancel { reason: words.named("reason").map(ToOwned::to_owned) }.into())

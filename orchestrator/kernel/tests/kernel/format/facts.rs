@@ -157,7 +157,7 @@ fn facts() {
         (
             Fact::Run(RunFact::Started {
                 run: r.clone(),
-                trigger: Trigger::Operator { actor: "admin".to_owned(), reason: None },
+                trigger: Trigger::Operator { actor: "admin".to_owned(), reason: None, targeted: false },
                 not_after: start(),
                 rollout: Rollout::default(),
                 hosts: vec![

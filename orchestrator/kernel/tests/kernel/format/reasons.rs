@@ -15,7 +15,11 @@ pub(super) fn cancelled(reason: Option<&str>) -> StopCause {
 fn started(reason: Option<&str>) -> Fact {
     Fact::Run(RunFact::Started {
         run: run("r1"),
-        trigger: Trigger::Operator { actor: "admin".to_owned(), reason: reason.map(ToOwned::to_owned) },
+        trigger: Trigger::Operator {
+            actor: "admin".to_owned(),
+            reason: reason.map(ToOwned::to_owned),
+            targeted: false,
+        },
         not_after: start(),
         rollout: Rollout::default(),
         hosts: Vec::new(),

@@ -1,11 +1,12 @@
 //! Parts of a snapshot, and one that has them all.
 
 use os_upgrade_calendar::Watermark;
+use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{ControlFact, EnrolmentFact, IgnoreCause, PauseFact, RunFact};
 use os_upgrade_kernel::reason::LockRefusal;
 use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
 use os_upgrade_kernel::{
-    Fact, LockProvider, MissedReason, MissedRun, NoAnswer, Settings, Slot, SlotState, State,
+    Fact, LockProvider, MissedReason, MissedRun, NoAnswer, Settings, Slot, SlotState, State, Trigger,
 };
 use serde_json::json;
 
@@ -125,6 +126,12 @@ fn state_with_every_field() {
     for fact in [ignored(), removed, Fact::Run(RunFact::Missed(missed)), paused.into()] {
         state.apply(start(), &fact).unwrap();
     }
+    let rollout = Rollout::default();
+    let trigger = Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: true };
+    let started =
+        RunFact::Started { run: run("r1"), trigger, not_after: start(), rollout, hosts: Vec::new() };
+    state.apply(start(), &Fact::Run(started)).unwrap();
+    state.last_whole_run = state.run.take();
     let written = serde_json::to_value(&state).unwrap();
     check_words("State", &written);
     let State {
@@ -137,6 +144,7 @@ fn state_with_every_field() {
         slots: _,
         run: _,
         last_run: _,
+        last_whole_run: _,
         watermark: _,
         missed: _,
         pause: _,
@@ -151,5 +159,5 @@ fn state_with_every_field() {
         restored: _,
     } = state;
     let fields = written.as_object().unwrap();
-    assert_eq!(fields.len(), 21, "{:?}", fields.keys());
+    assert_eq!(fields.len(), 22, "{:?}", fields.keys());
 }

@@ -122,9 +122,9 @@ last:   there has been no run
 
 NEEDS A PERSON
   2 hosts wait for approval: os-upgrade hosts list --pending
-  h02 holds a slot of group default: it failed: no space left
+  h02 holds a slot of group default: it failed: no space left; since 2026-11-21T01:00:00Z
     why: os-upgrade run show 019aa000-0000 h02
-    retry all hosts: os-upgrade run start
+    retry it: os-upgrade run start h02
     release: os-upgrade lock release --group=default --id=h02 --reason=TEXT
   the instances differ";
     let report = read(&active());
@@ -132,9 +132,9 @@ NEEDS A PERSON
     // Commands are whole in a narrow terminal too.
     let narrow = "
   h02 holds a slot of group default: it failed: no
-    space left
+    space left; since 2026-11-21T01:00:00Z
     why: os-upgrade run show 019aa000-0000 h02
-    retry all hosts: os-upgrade run start
+    retry it: os-upgrade run start h02
     release: os-upgrade lock release --group=default --id=h02 --reason=TEXT
   the instances differ";
     let screen = report.screen(&canvas(Some(50)), now());
@@ -201,9 +201,9 @@ fn node_without_a_worker_that_was_given_up() {
     let screen = read(&answers).screen(&canvas(None), now());
     let expected = "
 NEEDS A PERSON
-  n1 holds a slot of group default: taken for entry 4 of the reboot queue
+  n1 holds a slot of group default: taken for entry 4 of the reboot queue; since 2026-11-21T01:00:00Z
     release: os-upgrade lock release --group=default --id=n1 --reason=TEXT
-  the node of n1 stays cordoned, because its host failed or was given up
+  the node of n1 stays cordoned, because its host failed or was given up; since 2026-11-21T01:00:00Z
     uncordon: os-upgrade hosts uncordon --reason=TEXT n1";
     assert!(screen.ends_with(expected), "{screen}");
 }
@@ -449,7 +449,7 @@ next:";
     assert!(screen.contains(queue) && !screen.contains("WAITING"), "{screen}");
     let needs = "
 NEEDS A PERSON
-  h05 holds a slot of group default: for entry 5
+  h05 holds a slot of group default: for entry 5; since 2026-11-21T01:00:00Z
     release: os-upgrade lock release --group=default --id=h05 --reason=TEXT
   entry 8, h08 rebooting: reboot failed: x
     give up: os-upgrade reboot-queue give-up 8 --reason=TEXT
@@ -494,9 +494,9 @@ next:"
     assert!(screen.contains(&at_work), "{screen}");
     let needs = "
 NEEDS A PERSON
-  the node of h03 stays cordoned, because its host failed or was given up
+  the node of h03 stays cordoned, because its host failed or was given up; since 2026-11-21T01:00:00Z
     uncordon: os-upgrade hosts uncordon --reason=TEXT h03
-  the node of h 9 stays cordoned, because its host failed or was given up
+  the node of h 9 stays cordoned, because its host failed or was given up; since 2026-11-21T01:00:00Z
     uncordon: os-upgrade hosts uncordon --reason=TEXT 'h 9'
   h 9: kernel 6.2 is installed, and 6.1 runs even after a reboot";
     assert!(screen.ends_with(needs), "{screen}");
@@ -544,6 +544,11 @@ NEEDS A PERSON
     answers["reboots"] =
         json!({ "items": [entry("7", "h02", "reply-awaited", "its worker has not answered")] });
     let screen = read(&answers).screen(&canvas(None), now());
-    assert!(screen.contains("\n  h02 holds a slot of group default: rebooting for entry 7\n"), "{screen}");
+    assert!(
+        screen.contains(
+            "\n  h02 holds a slot of group default: rebooting for entry 7; since 2026-11-21T01:00:00Z\n"
+        ),
+        "{screen}"
+    );
     assert!(!screen.contains("hosts uncordon"), "{screen}");
 }

@@ -1,0 +1,156 @@
+//! Rules `preparing`, `retries`, `early` and `result`: what the rollout of a run bounds, and how the run may end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use os_upgrade_calendar::Duration;
+use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::fact::RunFact;
+use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Reason, RunResult, State};
+use os_upgrade_protocol::{Action, GroupName, HostName};
+
+use super::violation::Violation;
+
+/// A host of the active run, according to the journal.
+#[derive(Debug)]
+struct Host {
+    group: GroupName,
+    /// Whether it is told to prepare, or is about to be, and has not answered.
+    is_told: bool,
+    /// How many times it was told to prepare, where that is recorded.
+    attempts: u32,
+    /// When its last command was seen.
+    sent: Option<(Action, DateTime<Utc>)>,
+    is_upgraded: bool,
+    is_left: bool,
+}
+
+/// The active run, according to the journal.
+#[derive(Debug, Default)]
+pub(super) struct Rollouts {
+    rollout: Rollout,
+    hosts: BTreeMap<HostName, Host>,
+}
+
+impl Rollouts {
+    /// A fact of the time `at` was added to the journal, which folds to `state` with it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
+    pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact, state: &State) -> Result<(), Violation> {
+        match fact {
+            Fact::Run(RunFact::Started { rollout, hosts, .. }) => {
+                self.rollout = rollout.clone();
+                let is_told = rollout.max_preparing.is_none();
+                let host = |entry: &Enlisted| Host {
+                    group: entry.group.clone(),
+                    is_told: is_told && entry.skipped.is_none(),
+                    attempts: u32::from(is_told),
+                    sent: None,
+                    is_upgraded: false,
+                    is_left: false,
+                };
+                self.hosts = hosts.iter().map(|entry| (entry.host.clone(), host(entry))).collect();
+                Ok(())
+            }
+            Fact::Run(RunFact::Host { host, event, .. }) => self.host(at, host, event, state),
+            Fact::Run(RunFact::Ended { result: RunResult::Completed, .. }) => {
+                let is_nobody_upgraded = !self.hosts.values().any(|host| host.is_upgraded);
+                match self.hosts.iter().find(|(_, host)| is_nobody_upgraded || host.is_left) {
+                    Some((host, _)) => Err(Violation::new("result", format!("completed in spite of {host}"))),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn host(
+        &mut self,
+        at: DateTime<Utc>,
+        name: &HostName,
+        event: &HostEvent,
+        state: &State,
+    ) -> Result<(), Violation> {
+        let Some(host) = self.hosts.get_mut(name) else { return Ok(()) };
+        let sent = host.sent;
+        host.is_upgraded |= *event == HostEvent::Upgraded;
+        host.is_left |= matches!(event, HostEvent::NotReached { .. });
+        match event {
+            HostEvent::CommandSent { action, .. } => host.sent = Some((*action, at)),
+            HostEvent::PrepareBegan => {
+                host.is_told = true;
+                host.attempts += 1;
+                self.check_retries(name)?;
+                return self.check_preparing(state);
+            }
+            HostEvent::PrepareFailed { .. }
+            | HostEvent::Prepared
+            | HostEvent::Failed { .. }
+            | HostEvent::Skipped { .. }
+            | HostEvent::Cancelled { .. }
+            | HostEvent::NotReached { .. } => host.is_told = false,
+            HostEvent::TimedOut { reason } => {
+                host.is_told = false;
+                let (action, timeout) = match reason {
+                    Reason::PrepareTimeout { .. } => (Action::Prepare, self.rollout.prepare_timeout),
+                    Reason::BootTimeout { .. } => (Action::Reboot, Some(self.rollout.boot_timeout)),
+                    _ => return Ok(()),
+                };
+                return check_time(at, name, sent, action, timeout);
+            }
+            HostEvent::Overdue { .. } => {
+                return check_time(at, name, sent, Action::Upgrade, self.rollout.upgrade_timeout);
+            }
+            HostEvent::Waiting { .. }
+            | HostEvent::TurnLost
+            | HostEvent::SlotGranted { .. }
+            | HostEvent::Drained
+            | HostEvent::BackedOff { .. }
+            | HostEvent::Recovering
+            | HostEvent::RebootRequired
+            | HostEvent::Upgraded => {}
+        }
+        Ok(())
+    }
+
+    fn check_retries(&self, name: &HostName) -> Result<(), Violation> {
+        let attempts = self.hosts.get(name).map_or(0, |host| host.attempts);
+        let most = self.rollout.retries.map_or(0, |retries| retries.prepare).saturating_add(1);
+        if attempts > most {
+            let text = format!("{name} is prepared for the {attempts}th time, and may be {most} times");
+            return Err(Violation::new("retries", text));
+        }
+        Ok(())
+    }
+
+    /// One of each group may be told whoever else is, and so may one that holds a slot.
+    fn check_preparing(&self, state: &State) -> Result<(), Violation> {
+        let Some(max) = self.rollout.max_preparing else { return Ok(()) };
+        let told = self.hosts.iter().filter(|(name, host)| host.is_told && !state.slots.contains_key(*name));
+        let groups: BTreeSet<&GroupName> = self.hosts.values().map(|host| &host.group).collect();
+        let (told, most) = (told.count(), max as usize + groups.len() - 1);
+        if told > most {
+            let text = format!("{told} hosts prepare at once, and {most} may");
+            return Err(Violation::new("preparing", text));
+        }
+        Ok(())
+    }
+}
+
+/// Nothing counts as unanswered before its time, by the times of the journal.
+fn check_time(
+    at: DateTime<Utc>,
+    name: &HostName,
+    sent: Option<(Action, DateTime<Utc>)>,
+    action: Action,
+    timeout: Option<Duration>,
+) -> Result<(), Violation> {
+    let is_due = |(sent, since): (Action, DateTime<Utc>)| {
+        sent == action && timeout.is_some_and(|timeout| since + timeout.to_delta() <= at)
+    };
+    if sent.is_some_and(is_due) {
+        return Ok(());
+    }
+    let text =
+        format!("{name}, told {sent:?}, has not answered {action} in time at {at}, within {timeout:?}");
+    Err(Violation::new("early", text))
+}
