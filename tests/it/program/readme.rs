@@ -126,7 +126,7 @@ fn shown_arguments_are_known() {
         }
         seen.insert(format!("{name} {}", arguments[0]));
     }
-    assert_eq!(seen.len(), 11, "{seen:?}");
+    assert_eq!(seen.len(), 14, "{seen:?}");
 }
 
 #[test]
