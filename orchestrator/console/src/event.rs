@@ -83,14 +83,10 @@ fn sentence(event: &SiteEvent) -> String {
         SiteEvent::HostWithdrawn { host, actor, reason } => {
             format!("{host} withdrawn by {actor}{}", because(Some(reason)))
         }
-        SiteEvent::HostDeferred { host, actor, reason, until } => {
-            let until = until.map_or_else(String::new, |until| format!(" until {until}"));
-            format!("{host} deferred by {actor}{until}{}", because(Some(reason)))
+        SiteEvent::HostDeferred { host, actor, reason, until } => deferred(host, actor, reason, *until),
+        SiteEvent::DeferralEnded { host, actor, reason } => {
+            deferral_ended(host, actor.as_deref(), reason.as_deref())
         }
-        SiteEvent::DeferralEnded { host, actor, reason } => match actor {
-            Some(actor) => format!("deferral of {host} ended by {actor}{}", because(reason.as_deref())),
-            None => format!("the deferral of {host} is over"),
-        },
         SiteEvent::RebootsQueued { hosts, actor, reason } => {
             let hosts = first_of(hosts, 0).unwrap_or_default();
             format!("reboot of {hosts} queued by {actor}{}", because(reason.as_deref()))
@@ -127,6 +123,19 @@ fn sentence(event: &SiteEvent) -> String {
 fn paused(actor: &str, reason: Option<&str>, until: Option<Stamp>) -> String {
     let until = until.map_or_else(String::new, |until| format!(" until {until}"));
     format!("site paused by {actor}{until}{}", because(reason))
+}
+
+fn deferred(host: &str, actor: &str, reason: &str, until: Option<Stamp>) -> String {
+    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+    format!("{host} deferred by {actor}{until}{}", because(Some(reason)))
+}
+
+/// Nobody ends a deferral whose end has come.
+fn deferral_ended(host: &str, actor: Option<&str>, reason: Option<&str>) -> String {
+    actor.map_or_else(
+        || format!("the deferral of {host} is over"),
+        |actor| format!("deferral of {host} ended by {actor}{}", because(reason)),
+    )
 }
 
 /// Nobody resumes a site whose pause has come to its end.

@@ -283,7 +283,7 @@ mod tests {
     /// A client that holds the slot for minutes is none; nor is a run with somebody at work.
     #[test]
     fn run_behind_a_client_needs_a_person() {
-        let needs = |waits_since: &str, status: &str| {
+        let needs_when = |waits_since: &str, status: &str| {
             let hosts = json!([
                 { "hostname": "h02", "status": "waiting" }, { "hostname": "h03", "status": status },
             ]);
@@ -302,7 +302,7 @@ mod tests {
                 "slots": { "provider": "embedded", "reclaim": "never", "groups": [group] },
                 "cluster": { "leader": "a1", "instances": [], "streams": [] },
             });
-            super::needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
+            needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
         };
         let expected = Need {
             what: "run 019aa000-0000 cannot go on: h02 and 1 more waiting since 2026-11-21T01:15:00Z for a slot of group default, \
@@ -313,14 +313,14 @@ mod tests {
                 "os-upgrade lock release --group=default --id=coreos-7 --reason=TEXT".to_owned(),
             )],
         };
-        assert_eq!(needs("2026-11-21T01:15:00Z", "prepared"), [expected]);
-        assert_eq!(needs("2026-11-21T01:16:00Z", "prepared"), []);
-        assert_eq!(needs("2026-11-21T01:15:00Z", "upgrading"), []);
+        assert_eq!(needs_when("2026-11-21T01:15:00Z", "prepared"), [expected]);
+        assert_eq!(needs_when("2026-11-21T01:16:00Z", "prepared"), []);
+        assert_eq!(needs_when("2026-11-21T01:15:00Z", "upgrading"), []);
     }
 
     #[test]
     fn hosts_that_were_silent_before_the_last_run_need_a_person() {
-        let needs = |hosts: Value| {
+        let of_hosts = |hosts: Value| {
             let last = json!({ "id": RUN, "start-time": "2026-11-21T01:00:00Z", "result": "completed" });
             let state = json!({ "status": "idle", "hosts": hosts, "last-upgrade-info": last });
             needs_of(&state, false, &json!([])).into_iter().map(|need| need.what).collect::<Vec<_>>()
@@ -330,11 +330,11 @@ mod tests {
         let of =
             |needs: Vec<String>| needs.into_iter().filter(|need| need.contains("silent")).collect::<Vec<_>>();
         assert_eq!(
-            of(needs(json!(before))),
+            of(of_hosts(json!(before))),
             [
                 "h09 and 1 other host have been silent since 2026-11-20T22:00:00Z: the last run left out all of them"
             ]
         );
-        assert_eq!(of(needs(json!([silent("h09", "2026-11-21T01:10:00Z")]))), [""; 0]);
+        assert_eq!(of(of_hosts(json!([silent("h09", "2026-11-21T01:10:00Z")]))), [""; 0]);
     }
 }

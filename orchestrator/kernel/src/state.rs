@@ -49,7 +49,7 @@ pub struct State {
     pub last_run: Option<Run>,
     /// The last run of the whole site that has ended, if a run of chosen hosts has ended since: it is kept to be shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_whole_run: Option<Run>,
+    pub last_whole_run: Option<Arc<Run>>,
     /// Up to when occurrences of the maintenance windows have started their run.
     #[serde(default, rename = "spent-at", skip_serializing_if = "Watermark::is_none")]
     pub watermark: Watermark,

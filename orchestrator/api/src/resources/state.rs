@@ -170,7 +170,7 @@ fn state<'a>(
 /// The last run of the whole site, and the last one of chosen hosts if that ended after it.
 fn last_runs(state: &Kernel) -> (Option<&Run>, Option<&Run>) {
     match &state.last_run {
-        Some(last) if last.trigger.is_targeted() => (state.last_whole_run.as_ref(), Some(last)),
+        Some(last) if last.trigger.is_targeted() => (state.last_whole_run.as_deref(), Some(last)),
         last => (last.as_ref(), None),
     }
 }

@@ -78,7 +78,7 @@ pub(crate) async fn restore(settings: Settings, options: Restore) -> Result<(), 
         return Err(Failure::unchanged(RecoveryError::NoDirectory(settings.store.path)));
     }
     let site = Site::open(settings).await.map_err(Failure::unchanged)?;
-    let restored = restore_at(&site, &options).await;
+    let restored = Box::pin(restore_at(&site, &options)).await;
     site.close().await;
     restored
 }

@@ -1,5 +1,7 @@
 //! What facts about runs and their hosts change in the state.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, HostName, RunId};
 
@@ -80,7 +82,7 @@ impl State {
         if !ended.trigger.is_targeted() {
             self.last_whole_run = None;
         } else if let Some(whole) = before.filter(|before| !before.trigger.is_targeted()) {
-            self.last_whole_run = Some(whole);
+            self.last_whole_run = Some(Arc::new(whole));
         }
         self.last_run = Some(ended);
         Ok(())
@@ -168,7 +170,8 @@ impl State {
         if answer.result == LateResult::Done {
             self.last_upgrades.record(host, answer.at, |at| *at);
         }
-        let mut known = self.run.iter_mut().chain(&mut self.last_run).chain(&mut self.last_whole_run);
+        let whole = self.last_whole_run.as_mut().map(Arc::make_mut);
+        let mut known = self.run.iter_mut().chain(&mut self.last_run).chain(whole);
         if let Some(run) = known.find(|known| known.id == *run) {
             run.answered_late(host, answer);
         }

@@ -245,20 +245,17 @@ fn planned<'a>(
     };
     // In whole seconds, as messages carry it: both sides must mean the same instant.
     let begins = now.trunc_subsecs(0);
-    let not_after = match timeout {
-        Some(timeout) => begins + timeout.to_delta(),
-        None => {
-            let latest = begins + TIMEOUT_DEFAULT.to_delta();
-            let next = forecast(state, view, now).start().map(|start| start.at);
-            next.filter(|next| *next > begins && !targets.is_all()).map_or(latest, |next| next.min(latest))
-        }
-    };
+    let latest = begins + timeout.unwrap_or(TIMEOUT_DEFAULT).to_delta();
+    let makes_way = timeout.is_none() && !targets.is_all();
+    let next = || forecast(state, view, now).start().map(|start| start.at);
+    let next = makes_way.then(next).flatten().filter(|next| *next > begins);
+    let not_after = next.map_or(latest, |next| next.min(latest));
     let expected = startable.config.rollout.expected_duration;
     if let Some(expected) = expected.filter(|expected| not_after - begins <= expected.to_delta()) {
         return Err(RunRefusal::NothingFits { expected });
     }
     let hosts = enlist(startable);
-    let hosts = if targets.is_all() { hosts } else { targeted(state, view, hosts, targets)? };
+    let hosts = if targets.is_all() { hosts } else { targeted(state, view, &hosts, targets)? };
     Ok((startable, Preview { hosts, not_after }))
 }
 
@@ -266,7 +263,7 @@ fn planned<'a>(
 fn targeted(
     state: &State,
     view: &View,
-    enlisted: Vec<Enlisted>,
+    enlisted: &[Enlisted],
     targets: &Targets,
 ) -> Result<Vec<Enlisted>, RunRefusal> {
     if targets.hosts.len() > TARGETS_MAX {

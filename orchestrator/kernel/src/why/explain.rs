@@ -418,7 +418,7 @@ fn left_out(state: &State, view: &View, host: &HostName) -> Option<Why> {
     if let Some(reason) = state.left_out(host) {
         let deferral = state.enrolment.deferred.get(host).filter(|_| state.enrolled(host).takes_part());
         let (since, until) = (deferral.map(|it| it.since), deferral.and_then(|it| it.until));
-        return Some(Why { since, until, ..reason.into() });
+        return Some(Why { until, since, ..reason.into() });
     }
     let Some(config) = &state.config else {
         return Some(Cause::Window(StartBlocker::NoConfiguration.into()).into());

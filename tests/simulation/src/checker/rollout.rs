@@ -90,12 +90,13 @@ impl Rollouts {
             | HostEvent::NotReached { .. } => host.is_told = false,
             HostEvent::TimedOut { reason } => {
                 host.is_told = false;
-                let (action, timeout) = match reason {
-                    Reason::PrepareTimeout { .. } => (Action::Prepare, self.rollout.prepare_timeout),
-                    Reason::BootTimeout { .. } => (Action::Reboot, Some(self.rollout.boot_timeout)),
-                    _ => return Ok(()),
-                };
-                return check_time(at, name, sent, action, timeout);
+                let timeout = self.rollout.prepare_timeout;
+                if let Reason::PrepareTimeout { .. } = reason {
+                    return check_time(at, name, sent, Action::Prepare, timeout);
+                }
+                if let Reason::BootTimeout { .. } = reason {
+                    return check_time(at, name, sent, Action::Reboot, Some(self.rollout.boot_timeout));
+                }
             }
             HostEvent::Overdue { .. } => {
                 return check_time(at, name, sent, Action::Upgrade, self.rollout.upgrade_timeout);

@@ -1,5 +1,7 @@
 //! Random events of a site.
 
+use os_upgrade_calendar::Duration;
+use os_upgrade_kernel::config::{Retries, Rollout, UnreachablePolicy};
 use proptest::prelude::*;
 
 /// Host names; the last is in no view, so never in a run.
@@ -7,6 +9,39 @@ pub(crate) const HOSTS: [&str; 5] = ["h1", "h2", "h3", "h4", "stranger"];
 
 /// External FleetLock clients, one with the name of a host.
 pub(crate) const CLIENTS: [&str; 3] = ["h1", "node-7", "node-8"];
+
+/// How a run proceeds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DrawnRollout {
+    max_concurrent: u32,
+    max_failures: u32,
+    fail_unreachable: bool,
+    boot_timeout_secs: u64,
+    /// How many hosts are prepared at once, and how often again; absent: all are, once.
+    rolling: Option<u32>,
+}
+
+impl From<DrawnRollout> for Rollout {
+    fn from(drawn: DrawnRollout) -> Self {
+        let boot_timeout = Duration::from_secs(drawn.boot_timeout_secs);
+        let short = (drawn.boot_timeout_secs < 1_800).then_some(boot_timeout);
+        let backoff = Duration::from_secs(30);
+        let retries = drawn.rolling.map(|prepare| Retries { prepare, backoff, max_backoff: backoff });
+        let unreachable =
+            if drawn.fail_unreachable { UnreachablePolicy::Fail } else { UnreachablePolicy::Skip };
+        Self {
+            max_concurrent: drawn.max_concurrent,
+            max_failures: drawn.max_failures.into(),
+            unreachable,
+            max_preparing: drawn.rolling,
+            retries,
+            prepare_timeout: short,
+            upgrade_timeout: short,
+            boot_timeout,
+            expected_duration: None,
+        }
+    }
+}
 
 /// Something that happens. Indices are taken modulo the number of choices at that moment.
 #[derive(Debug, Clone, Copy)]
@@ -46,13 +81,8 @@ pub(crate) enum Move {
         heard: bool,
     },
     PutConfig {
-        max_concurrent: u32,
-        max_failures: u32,
-        fail_unreachable: bool,
+        rollout: DrawnRollout,
         applications: bool,
-        boot_timeout_secs: u64,
-        /// How many hosts are prepared at once, and how often again; absent: all are, once.
-        rolling: Option<u32>,
     },
     Settings {
         external: bool,
@@ -126,7 +156,8 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
         1 => (0..4_u32, 0..3_u32, any::<bool>(), prop::bool::weighted(0.9), prop::sample::select(vec![1, 60, 1_800]),
             prop::option::of(1..4_u32))
             .prop_map(|(max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs, rolling)| {
-                Move::PutConfig { max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs, rolling }
+                let rollout = DrawnRollout { max_concurrent, max_failures, fail_unreachable, boot_timeout_secs, rolling };
+                Move::PutConfig { rollout, applications }
             }),
         1 => any::<bool>().prop_map(|heard| Move::Hear { heard }),
         2 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize, any::<bool>(),
@@ -190,13 +221,11 @@ pub(crate) fn short_runs(kubernetes: Option<bool>) -> impl Strategy<Value = Move
         kubernetes,
         command: None,
     };
-    let rollout = |(max_concurrent, max_failures)| Move::PutConfig {
-        max_concurrent,
-        max_failures,
-        fail_unreachable: false,
-        applications: true,
-        boot_timeout_secs: 1_800,
-        rolling: None,
+    let rollout = |(max_concurrent, max_failures)| {
+        let (fail_unreachable, boot_timeout_secs, rolling) = (false, 1_800, None);
+        let rollout =
+            DrawnRollout { max_concurrent, max_failures, fail_unreachable, boot_timeout_secs, rolling };
+        Move::PutConfig { rollout, applications: true }
     };
     prop_oneof![
         8 => (200..2_000_u64).prop_map(|timeout_secs| Move::Trigger { timeout_secs, validate: false }),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::config::{Retries, Rollout, UnreachablePolicy};
+use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::{
     ClockDoubt, CommandJob, CommandOrder, CommandOutcome, Config, ConfigOperation, ControlMessage, Effect,
     EnrolmentOperation, Expected, HostStatus, InReplyTo, Input, Job, JobDone, KubernetesSettings,
@@ -260,26 +260,7 @@ impl Play {
                 self.site.view.has_awaited_replies = heard;
                 self.input(Input::Tick);
             }
-            Move::PutConfig {
-                max_concurrent,
-                max_failures,
-                fail_unreachable,
-                applications,
-                boot_timeout_secs,
-                rolling,
-            } => {
-                let mut rollout =
-                    Rollout { max_concurrent, max_failures: max_failures.into(), ..Rollout::default() };
-                rollout.boot_timeout = Duration::from_secs(boot_timeout_secs);
-                rollout.max_preparing = rolling;
-                let (prepare, backoff) = (rolling.unwrap_or(0), Duration::from_secs(30));
-                rollout.retries = rolling.map(|_| Retries { prepare, backoff, max_backoff: backoff });
-                let short = (boot_timeout_secs < 1_800).then_some(rollout.boot_timeout);
-                (rollout.prepare_timeout, rollout.upgrade_timeout) = (short, short);
-                rollout.unreachable =
-                    if fail_unreachable { UnreachablePolicy::Fail } else { UnreachablePolicy::Skip };
-                self.put_config(rollout, applications);
-            }
+            Move::PutConfig { rollout, applications } => self.put_config(rollout.into(), applications),
             Move::Settings { external, release, slots, groups, approves, kubernetes, command } => {
                 let provider = if external { LockProvider::External } else { LockProvider::Embedded };
                 if let Some(world) = &mut self.world {
@@ -353,7 +334,7 @@ impl Play {
         let operation = match choice % 6 {
             0 | 1 => EnrolmentOperation::Approve { hosts: vec![host] },
             2 => EnrolmentOperation::Remove { host, reason },
-            _ if choice % 4 == 0 => EnrolmentOperation::Defer { host, reason, until: None },
+            _ if choice.is_multiple_of(4) => EnrolmentOperation::Defer { host, reason, until: None },
             _ if choice % 4 == 1 => EnrolmentOperation::EndDeferral { host, reason: None },
             _ => EnrolmentOperation::Withdraw { host, reason },
         };

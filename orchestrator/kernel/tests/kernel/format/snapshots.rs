@@ -131,7 +131,7 @@ fn state_with_every_field() {
     let started =
         RunFact::Started { run: run("r1"), trigger, not_after: start(), rollout, hosts: Vec::new() };
     state.apply(start(), &Fact::Run(started)).unwrap();
-    state.last_whole_run = state.run.take();
+    state.last_whole_run = state.run.take().map(Into::into);
     let written = serde_json::to_value(&state).unwrap();
     check_words("State", &written);
     let State {
