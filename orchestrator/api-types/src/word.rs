@@ -109,6 +109,7 @@ pub enum WhyKind {
     RebootUnderWay,
     Silent,
     SlotHeld,
+    UpgradeTimeout,
 }
 
 impl WhyKind {

@@ -4,13 +4,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
 use os_upgrade_api_types::routes::state::{HostState, Paused};
-use os_upgrade_api_types::word::WhyKind;
+use os_upgrade_api_types::word::{Behalf, WhyKind, Word};
 use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
 
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
 use crate::rows::runs::short;
-use crate::status::{Status, goes_on, is_at_work};
+use crate::status::{Status, goes_on, is_under_way};
 
 /// What does not go on without a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -121,13 +121,14 @@ const BLOCKED_AFTER: TimeDelta = TimeDelta::minutes(15);
 /// of its own.
 fn blocked_run(status: &Status, now: DateTime<Utc>) -> Option<Need> {
     let current = status.state.current_upgrade_info.as_ref()?;
-    if status.hosts().any(is_at_work) {
+    // The run goes on without one that is overdue, but its slot is held.
+    if status.hosts().any(|host| is_under_way(host) && !has(host, WhyKind::UpgradeTimeout)) {
         return None;
     }
     let blocked = status.slots.groups.iter().find_map(|group| {
         let mut hosts = group.waiters.iter().filter(|waiter| waiter.kind == "host");
         let first = hosts.next().filter(|first| first.since.0 + BLOCKED_AFTER <= now)?;
-        let holder = group.holders.iter().find(|holder| !holder.kept)?;
+        let holder = group.holders.iter().find(|holder| holds_up(status, holder))?;
         Some((group, first, hosts.count(), holder))
     });
     let (group, first, others, holder) = blocked?;
@@ -139,6 +140,14 @@ fn blocked_run(status: &Status, now: DateTime<Utc>) -> Option<Need> {
         holder.since
     );
     Some(Need { what, commands: vec![("release, if it has ended", lock_release_with_reason(group, id))] })
+}
+
+/// Whether it may hold its slot for long without being a matter of its own: a FleetLock client, an operator, or a host that is overdue.
+fn holds_up(status: &Status, holder: &SlotHolder<'_>) -> bool {
+    let is_of_others =
+        |behalf: &Word<Behalf>| behalf.is(|it| matches!(it, Behalf::Client | Behalf::Operator));
+    let is_overdue = |host: &HostState<'_>| host.hostname == holder.id && has(host, WhyKind::UpgradeTimeout);
+    holder.on_behalf_of.iter().any(is_of_others) || status.hosts().any(is_overdue)
 }
 
 /// Which hosts have been silent since before the last run of the site: it left them out, and so does the next.
@@ -274,6 +283,8 @@ mod tests {
             ("failed", true, 2, &expected[..]),
             ("timed-out", true, 2, &expected[..]),
             ("failed", true, 0, &[]),
+            // It is being given back.
+            ("failed", false, 2, &[]),
             ("upgrading", false, 2, &[]),
         ] {
             assert_eq!(needs(status, is_kept, waiters), expected, "{status} {is_kept} {waiters}");

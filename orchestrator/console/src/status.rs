@@ -277,8 +277,13 @@ pub(crate) fn goes_on(host: &HostState<'_>) -> bool {
     is(host, |status| !status.is_final())
 }
 
-pub(crate) fn is_at_work(host: &HostState<'_>) -> bool {
+fn is_at_work(host: &HostState<'_>) -> bool {
     is(host, progress::is_at_work)
+}
+
+/// Whether it holds a slot in the active run, and is drained, upgraded, rebooted or uncordoned.
+pub(crate) fn is_under_way(host: &HostState<'_>) -> bool {
+    is(host, HostStatus::is_under_way)
 }
 
 /// Whether it waits for something that an operator may want to know, or is not there. That no run is active, and who waits for
@@ -298,6 +303,7 @@ fn is_waiting(host: &HostState<'_>) -> bool {
             WhyKind::HostWithdrawn
             | WhyKind::HostDeferred
             | WhyKind::Silent
+            | WhyKind::UpgradeTimeout
             | WhyKind::NodeUnderWay
             | WhyKind::ClockBehind
             | WhyKind::ClockDisputed

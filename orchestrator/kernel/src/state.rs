@@ -178,7 +178,7 @@ impl State {
         let slot = || self.slots.get(about.host?);
         let of_run = |run: &RunId| Owner::Run(run.clone());
         let in_run = |run: &Run| Some((of_run(&run.id), run.host(about.host?)?.command));
-        let mut in_runs = self.run.iter().chain(&self.last_run).filter_map(in_run);
+        let mut in_runs = self.known_runs().filter_map(in_run);
         match about.owner {
             OwnerRef::None => None,
             OwnerRef::Named(run) => Some(of_run(run)),

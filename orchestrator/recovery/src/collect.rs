@@ -169,8 +169,7 @@ fn is_settled(reply: &Reply) -> bool {
 
 /// The group of the host's slot, or else its group in the last runs.
 fn known_group<'a>(state: &'a State, host: &HostName) -> Option<&'a GroupName> {
-    let of_run =
-        state.run.iter().chain(&state.last_run).find_map(|run| run.host(host)).map(|host| &host.group);
+    let of_run = state.known_runs().find_map(|run| run.host(host)).map(|host| &host.group);
     let of_slot = state.slots.get(host).map(|slot| &slot.group);
     of_slot.or(of_run)
 }

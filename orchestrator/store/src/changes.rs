@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::{Part, RunFact};
-use os_upgrade_kernel::{Fact, HostEvent, Owner, Run, RunResult, State};
+use os_upgrade_kernel::{Fact, HostEvent, Owner, Run, RunResult, State, Trigger};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
 
@@ -26,12 +26,20 @@ pub(super) struct Changes {
     pub(super) ended_hosts: BTreeMap<&'static str, u32>,
 }
 
+/// What stands for the trigger in the totals of runs of chosen hosts.
+pub const TARGETED: &str = "targeted";
+
 /// The end of a run.
 #[derive(Debug)]
 pub(super) struct EndedRun {
     pub(super) at: DateTime<Utc>,
     pub(super) result: RunResult,
     pub(super) trigger_kind: &'static str,
+}
+
+/// As what the end of a run is counted: one of chosen hosts says little of the site.
+pub(super) fn counted_as(trigger: &Trigger) -> &'static str {
+    if trigger.is_targeted() { TARGETED } else { trigger.kind() }
 }
 
 /// A changed run.
@@ -64,7 +72,9 @@ impl Changes {
     pub(super) fn of(batch: &[Committed], begins: bool) -> Result<Self, ApplyError> {
         let mut changes = Self::default();
         if let Some(first) = batch.first().filter(|_| begins) {
-            for run in first.before.last_run.iter().chain(&first.before.run) {
+            let known: Vec<&Run> = first.before.known_runs().collect();
+            // The oldest first.
+            for run in known.into_iter().rev() {
                 changes.touch_all(run);
                 changes.base_runs.push(run.clone());
             }
@@ -102,7 +112,7 @@ impl Changes {
         if let Fact::Run(RunFact::Ended { result, .. }) = fact
             && let Some(run) = &state.run
         {
-            self.ended_runs.push(EndedRun { at, result: *result, trigger_kind: run.trigger.kind() });
+            self.ended_runs.push(EndedRun { at, result: *result, trigger_kind: counted_as(&run.trigger) });
         }
         if let Fact::Run(RunFact::Host { event, .. }) = fact
             && let HostEvent::Upgraded | HostEvent::Failed { .. } | HostEvent::TimedOut { .. } = event
@@ -118,7 +128,7 @@ impl Changes {
             return;
         }
         let about = fact.about();
-        let mut runs = state.run.iter().chain(&state.last_run);
+        let mut runs = state.known_runs();
         let owner = state.owner_of(about);
         let id = owner.as_ref().and_then(Owner::run);
         let Some(run) = id.and_then(|id| runs.find(|run| run.id == *id)) else { return };

@@ -23,6 +23,7 @@ mod time;
 mod totals;
 mod write;
 
+pub use self::changes::TARGETED;
 pub use self::error::{ApplyError, OpenError, StoreError};
 pub use self::extent::Extent;
 pub use self::fold::{FoldError, Folded, copy, fold, integrity};

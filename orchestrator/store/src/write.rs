@@ -11,7 +11,7 @@ use serde::Serialize;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use sqlx::{QueryBuilder, query, query_scalar};
 
-use super::changes::{Changes, EndedRun, FactEntry, RunChange};
+use super::changes::{Changes, EndedRun, FactEntry, RunChange, counted_as};
 use super::position::Position;
 use super::time::to_text;
 
@@ -48,7 +48,7 @@ async fn count_ends(connection: &mut SqliteConnection, run: &Run) -> sqlx::Resul
         let ended = "SELECT EXISTS (SELECT 1 FROM runs WHERE id = ? AND ended_at IS NOT NULL)";
         let is_counted: bool = query_scalar(ended).bind(run.id.as_str()).fetch_one(&mut *connection).await?;
         if !is_counted {
-            let trigger_kind = run.trigger.kind();
+            let trigger_kind = counted_as(&run.trigger);
             ended_run(connection, &EndedRun { at, result, trigger_kind }).await?;
         }
     }
@@ -116,11 +116,12 @@ pub(super) async fn gap(connection: &mut SqliteConnection, last: u64, first: &Co
 
 /// Notes that it is not known how those runs ended that `state` does not know any more.
 pub(super) async fn unknown_results(connection: &mut SqliteConnection, state: &State) -> sqlx::Result<()> {
-    let id = |run: &Option<Run>| run.as_ref().map(|run| run.id.as_str().to_owned());
-    query("UPDATE runs SET result = ? WHERE result IS NULL AND id IS NOT ? AND id IS NOT ?")
+    let id = |run: Option<&Run>| run.map(|run| run.id.as_str().to_owned());
+    query("UPDATE runs SET result = ? WHERE result IS NULL AND id IS NOT ? AND id IS NOT ? AND id IS NOT ?")
         .bind(RESULT_UNKNOWN)
-        .bind(id(&state.run))
-        .bind(id(&state.last_run))
+        .bind(id(state.run.as_ref()))
+        .bind(id(state.last_run.as_ref()))
+        .bind(id(state.last_whole_run.as_deref()))
         .execute(connection)
         .await?;
     Ok(())

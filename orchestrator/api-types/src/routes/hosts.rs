@@ -168,7 +168,7 @@ pub const HISTORY: Route = Route::new(
     VIEWER,
     Tag::Upgrades,
     "list-enrolments",
-    "List the approvals, withdrawals and removals of hosts, and who had which node uncordoned, newest first",
+    "List the approvals, withdrawals, removals and deferrals of hosts, and who had which node uncordoned, newest first",
 )
 .query::<FactList>()
 .answers(&[Answer::json(

@@ -253,11 +253,12 @@ pub struct Trigger {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<TimeoutText>, default = "4h")]
     pub timeout: Option<Duration>,
-    /// Only these hosts, and those of `retry`. One that cannot take part is an error.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false, value_type = Vec<NameText>, max_items = 10_000)]
-    pub hosts: Vec<HostName>,
-    /// Only the hosts whose part in their last run ended so, and `hosts`: `failed` (or timed out, and not upgraded since) or `not-reached`.
+    /// Only these hosts. One that cannot take part is an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<NameText>>, min_items = 1, max_items = 10_000)]
+    pub hosts: Option<Vec<HostName>>,
+    /// Only the hosts, or only those of `hosts`, whose part in their last run ended so: `failed` (or timed out, and not upgraded since) or
+    /// `not-reached`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RetryWord>)]
     pub retry: Option<Retry>,

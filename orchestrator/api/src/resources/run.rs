@@ -44,7 +44,11 @@ async fn trigger(
     OptionalBody(body): OptionalBody<Trigger>,
 ) -> Result<Response, Problem> {
     let Trigger { timeout, hosts, retry, reason } = body.unwrap_or_default();
-    let targets = Targets { hosts, retry };
+    // A list that came out empty does not mean everybody.
+    if hosts.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Problem::bad_request("hosts: name one at least, or leave it out for the whole site"));
+    }
+    let targets = Targets { hosts: hosts.unwrap_or_default(), retry };
     // A run of chosen hosts makes way for the next one of the site.
     let timeout = timeout.or_else(|| targets.is_all().then_some(TIMEOUT_DEFAULT));
     let reason = reason.as_deref().map(checked_reason).transpose()?;
@@ -60,7 +64,10 @@ async fn trigger(
     if validate {
         return match preference {
             Preference::Specified => Ok(status.into_response()),
-            Preference::Representation => previewed(&api, timeout, &targets),
+            // The leader has judged; what this instance sees may be a moment older.
+            Preference::Representation => {
+                Ok(previewed(&api, timeout, &targets).unwrap_or_else(|_| status.into_response()))
+            }
         };
     }
     let mut response = match preference {

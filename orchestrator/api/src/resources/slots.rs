@@ -210,9 +210,9 @@ fn of_owner(site: &Site, id: &str, owner: &Owner) -> String {
         let why = why.map(|reason| format!(" ({})", describe(reason))).unwrap_or_default();
         return format!("{status} {}{why}", purpose(owner));
     };
-    let runs = site.run.iter().chain(&site.last_run);
     let host = HostName::new(id).ok();
-    let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
+    let in_run = host
+        .and_then(|host| site.known_runs().filter(|known| known.id == *run).find_map(|run| run.host(&host)));
     match in_run {
         Some(in_run) => {
             let why =

@@ -120,7 +120,9 @@ async fn chosen_hosts_have_a_run_of_their_own() {
     let (status, refused) = api.call(TRIGGER, r#"{"retry":"failed"}"#).await;
     let info = &refused["errors"][0]["error-info"];
     assert_eq!((status, info), (409, &json!({"kind": "nobody-to-retry", "retry": "failed"})));
-    assert_eq!(api.call(TRIGGER, r#"{"retry":"upgraded"}"#).await.0, 400);
+    for body in [r#"{"retry":"upgraded"}"#, r#"{"hosts":[]}"#] {
+        assert_eq!(api.call(TRIGGER, body).await.0, 400, "{body}");
+    }
     // The next run of the whole site takes the place of both.
     assert_eq!(api.call(TRIGGER, "").await.0, 204);
     assert_eq!(api.call(CANCEL, "").await.0, 204);

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     /// timed out, and 4 if it was cancelled. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
     #[command(after_help = examples![
         "run start", "run start --timeout 2h --reason 'a security update' --watch", "run start h02 --watch",
-        "run start --failed --reason 'the mirror is back'", "run start 'web-*' --not-reached --yes"
+        "run start --failed --reason 'the mirror is back'", "run start 'web-*' --failed --yes"
     ])]
     Start(Start),
     /// List the runs, newest first, with those that were missed
@@ -92,10 +92,10 @@ pub(crate) struct Start {
     /// The hosts, or patterns with * and ?; by default every host
     #[arg(value_name = "HOST")]
     hosts: Vec<HostName>,
-    /// Only hosts that failed or timed out in the last run in which they took part, and have not been upgraded since
+    /// Of those, only hosts that failed or timed out in the last run in which they took part, and have not been upgraded since
     #[arg(long, conflicts_with = "not_reached")]
     failed: bool,
-    /// Only hosts whose turn never came in the last run in which they took part
+    /// Of those, only hosts whose turn never came in the last run in which they took part
     #[arg(long)]
     not_reached: bool,
     /// How long the run may take, such as 90m or 4h; 4h by default, and of chosen hosts until the next run starts automatically

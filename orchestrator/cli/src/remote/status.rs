@@ -24,7 +24,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 41] = [
     "status",
     "paused",
     "next-upgrade-at",
@@ -40,6 +40,15 @@ const FIELDS: [&str; 32] = [
     "current-upgrade-info/not-after",
     "current-upgrade-info/counts",
     "current-upgrade-info/stopping",
+    "last-targeted-info/id",
+    "last-targeted-info/start-time",
+    "last-targeted-info/end-time",
+    "last-targeted-info/result",
+    "last-targeted-info/counts",
+    "last-targeted-info/hosts/hostname",
+    "last-targeted-info/hosts/status",
+    "last-targeted-info/hosts/why",
+    "last-targeted-info/hosts/late-answer",
     "last-upgrade-info/id",
     "last-upgrade-info/start-time",
     "last-upgrade-info/end-time",

@@ -139,7 +139,7 @@ fn is_held_for_silent(state: &State, host: &HostName, sequence: u64) -> bool {
     let is_at_work = state.run.as_ref().is_some_and(|run| run.under_way().contains(host));
     !is_at_work
         && of_slot.is_some_and(|command| command.sequence == sequence)
-        && state.run.iter().chain(&state.last_run).any(timed_out)
+        && state.known_runs().any(timed_out)
 }
 
 fn command_seen(state: &State, sequence: u64, host: &HostName, id: Option<&CommandId>) -> Vec<Fact> {
@@ -160,7 +160,7 @@ fn sent(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
 
 /// The fact for a command of ours that appears after its host's part in the run has ended.
 fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
-    let mut runs = state.run.iter().chain(&state.last_run).filter(|run| run.id == id.run);
+    let mut runs = state.known_runs().filter(|run| run.id == id.run);
     let given_up = |host: &RunHost| {
         let unseen = |command: Issued| {
             (command.action, command.attempt, command.sequence) == (id.action, id.attempt, None)
@@ -319,7 +319,7 @@ fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
 /// The run of the command for which the slot of `host` is held. `None` if it may be of an earlier one than the slot's.
 fn run_of<'a>(state: &State, host: &HostName, slot: &'a Slot, command: SentCommand) -> Option<&'a RunId> {
     let owner = slot.owner.run()?;
-    let run = state.run.iter().chain(&state.last_run).find(|run| run.id == *owner)?;
+    let run = state.known_runs().find(|run| run.id == *owner)?;
     let sent = run.host(host)?.command?.sequence;
     (sent == Some(command.sequence)).then_some(owner)
 }
@@ -339,7 +339,7 @@ fn run_answered<'a>(
     seen: &SeenReply<'_>,
     command: impl Fn(&RunHost) -> Option<Issued>,
 ) -> Option<&'a Run> {
-    state.run.iter().chain(&state.last_run).find(|run| {
+    state.known_runs().find(|run| {
         let command = run.host(seen.host).and_then(&command);
         command.is_some_and(|Issued { action, sequence, .. }| {
             sequence.is_some_and(|sequence| seen.answers(Some(&run.id), SentCommand { action, sequence }))

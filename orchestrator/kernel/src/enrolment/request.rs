@@ -260,7 +260,8 @@ pub(crate) fn purged(state: &State, host: &HostName, announced: u64) -> Vec<Fact
 
 fn check_known(state: &State, view: &View, host: &HostName) -> Result<(), EnrolmentRefusal> {
     let in_run = state.run.as_ref().is_some_and(|run| run.host(host).is_some());
-    let is_known = view.hosts.contains_key(host) || in_run || state.enrolment.knows(host);
+    let is_decided = state.enrolment.knows(host) || state.enrolment.deferred.contains_key(host);
+    let is_known = view.hosts.contains_key(host) || in_run || is_decided;
     if !is_known && !view.left.contains(host) {
         return Err(EnrolmentRefusal::UnknownHost { host: host.clone() });
     }

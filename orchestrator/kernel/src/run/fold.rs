@@ -47,9 +47,11 @@ impl State {
             StopCause::Cancelled { .. } => {
                 // A failed run stays failed.
                 run.stopping.get_or_insert_with(|| cause.clone());
-                // Not beyond what the run could use: the clock may have been wrong.
+                // Not beyond what the run could use: the clock may have been wrong. A run of chosen hosts leaves the window to the site's.
                 let used_until = at.min(run.not_after);
-                self.watermark = self.watermark.and(used_until);
+                if !run.trigger.is_targeted() {
+                    self.watermark = self.watermark.and(used_until);
+                }
             }
             StopCause::Failed { .. } | StopCause::Restored { .. } => run.stopping = Some(cause.clone()),
         }

@@ -438,6 +438,8 @@ impl RunHost {
         let mut next = Self { status, since, reason, overdue_since, command, ..self.clone() };
         if let HostEvent::PrepareFailed { until, .. } = event {
             next.retry = Some(HostBackoff::after(self.retry, *until));
+            // It has answered, so that it is not off.
+            next.unheard = false;
         } else if let HostEvent::BackedOff { until, .. } = event {
             next.backoff = Some(HostBackoff::after(self.backoff, *until));
         } else if let HostEvent::Overdue { .. } = event {

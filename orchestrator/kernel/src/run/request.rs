@@ -59,7 +59,7 @@ pub const TARGETS_MAX: usize = 10_000;
 /// Most hosts that a refusal names.
 const NAMED_MAX: usize = 10;
 
-/// Which hosts a run is of: with neither, the whole site; with both, those of either.
+/// Which hosts a run is of: with neither, the whole site; with both, those of `hosts` that ended so.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Targets {
@@ -292,7 +292,10 @@ fn targeted(
         let can = no_target(&entry.host).is_none();
         targets.retry.is_some_and(|retry| can && is_to_retry(state, &entry.host, retry))
     };
-    let is_meant = |entry: &Enlisted| named.contains(&entry.host) || is_retried(entry);
+    let is_meant = |entry: &Enlisted| {
+        let is_named = named.is_empty() || named.contains(&entry.host);
+        is_named && (targets.retry.is_none() || is_retried(entry))
+    };
     let meant: Vec<Enlisted> = enlisted.iter().filter(|entry| is_meant(entry)).cloned().collect();
     match targets.retry {
         Some(retry) if meant.is_empty() => Err(RunRefusal::NobodyToRetry { retry }),
@@ -315,7 +318,7 @@ fn is_to_retry(state: &State, host: &HostName, retry: Retry) -> bool {
 fn cancel(state: &State, actor: &str, reason: Option<&str>) -> Result<Vec<Fact>, RunRefusal> {
     let run = state.run.as_ref().ok_or(RunRefusal::NoRun)?;
     // A failed run is stopping already and stays failed; the cancel still keeps the occurrence from starting another run.
-    let is_recorded = state.watermark.is_after(run.started_at);
+    let is_recorded = run.trigger.is_targeted() || state.watermark.is_after(run.started_at);
     if matches!(run.stopping, Some(StopCause::Cancelled { .. })) || run.stopping.is_some() && is_recorded {
         return Ok(Vec::new());
     }

@@ -16,6 +16,11 @@ impl State {
         in_run.is_some_and(|in_run| !in_run.status.is_final())
     }
 
+    /// The runs of which the hosts are known: the active one, the last, and the last of the whole site if that was another.
+    pub fn known_runs(&self) -> impl Iterator<Item = &Run> {
+        self.run.iter().chain(&self.last_run).chain(self.last_whole_run.as_deref())
+    }
+
     /// Why nothing begins on the site, if it is paused.
     pub(crate) fn paused(&self) -> Option<Reason> {
         self.pause.as_ref().map(|pause| Reason::Paused(pause.cause.clone()))
@@ -24,10 +29,14 @@ impl State {
     /// The host of `run`, the active one, that is to be prepared next, if one may be. A host that holds a slot is, whoever else is: others
     /// may wait for its slot, which it gives back once it is upgraded.
     pub(crate) fn next_to_prepare<'a>(&'a self, run: &'a Run, now: DateTime<Utc>) -> Option<&'a HostName> {
-        let may_go = |host: &&HostName| {
-            run.host(host).is_some_and(|in_run| in_run.is_untold() && in_run.retry_at(now).is_none())
+        // A host that the reboot queue is at work on could not be told yet, and would take a place.
+        let is_busy = |host: &HostName| self.is_at_work(host);
+        let holder = |host: &'a HostName| {
+            let in_run = run.host(host).filter(|it| it.is_untold() && it.retry_at(now).is_none())?;
+            (!is_busy(host)).then(|| (in_run.place(host), host))
         };
-        self.slots.keys().find(may_go).or_else(|| run.next_to_prepare(now))
+        let first = self.slots.keys().filter_map(holder).min().map(|(_, host)| host);
+        first.or_else(|| run.next_to_prepare(now, is_busy))
     }
 
     /// Whether a further host of `run`, the active one, may begin.

@@ -340,12 +340,17 @@ impl Run {
         groups.into_iter().map(|group| self.preparing(group, now)).sum()
     }
 
-    /// The host that is to be prepared next, in the order of turns, if one may be. Of each group one may, so that a group without free slots does not keep the
+    /// The host that is to be prepared next, in the order of turns, if one may be that is not busy otherwise. Of each group one may, so that a group without free slots does not keep the
     /// others from their turn.
-    pub(crate) fn next_to_prepare(&self, now: DateTime<Utc>) -> Option<&HostName> {
+    pub(crate) fn next_to_prepare(
+        &self,
+        now: DateTime<Utc>,
+        is_busy: impl Fn(&HostName) -> bool,
+    ) -> Option<&HostName> {
         let max = self.rollout.max_preparing.map_or(usize::MAX, |max| max as usize);
         let has_room = !self.index.untold.is_empty() && self.all_preparing(now) < max;
-        let may_go = |place: &&Place| self.host(&place.host).is_some_and(|host| host.retry_at(now).is_none());
+        let is_due = |name: &HostName| self.host(name).is_some_and(|host| host.retry_at(now).is_none());
+        let may_go = |place: &&Place| is_due(&place.host) && !is_busy(&place.host);
         let groups = self.index.untold.iter();
         let groups = groups.filter(|(group, _)| has_room || self.preparing(group, now) == 0);
         let firsts = groups.filter_map(|(_, places)| places.iter().find(may_go));
@@ -412,7 +417,8 @@ impl Run {
             None if has_expired && (is_nobody_upgraded || failures() > self.max_failures()) => {
                 RunResult::TimedOut
             }
-            None if is_nobody_upgraded => RunResult::Failed,
+            // Those that take part may have become fewer.
+            None if is_nobody_upgraded || failures() > self.max_failures() => RunResult::Failed,
             None => RunResult::Completed,
         }
     }

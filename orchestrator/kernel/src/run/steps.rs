@@ -45,16 +45,18 @@ pub(crate) fn leave_out_late(state: &State, view: &View, now: DateTime<Utc>) -> 
     let mut late = run.hosts().iter().filter(|(_, host)| host.status.is_before_upgrade()).peekable();
     late.peek()?;
     let waits = LastWaits::of(state, view, run, now);
-    let left_out = late.filter_map(|(name, host)| {
+    let left_out = late.map(|(name, host)| {
         let no_time = || Reason::NoTimeLeft { expected, waited_for: last_wait(state, &waits, name, host) };
-        let event = end_of_host(view, run, name, host, no_time)?;
-        Some(state.no_longer_waits(run, name, event))
+        state.no_longer_waits(run, name, not_reached(host, no_time))
     });
     Some(left_out.flatten().collect())
 }
 
 /// What a host of the run that has not been told to upgrade waits for.
 fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHost) -> Option<LastWait> {
+    if matches!(host.status, HostStatus::Pending | HostStatus::Preparing) && !host.is_untold() {
+        return Some(LastWait::HostsUnprepared { host: name.clone(), others: 0 });
+    }
     if host.status == HostStatus::Draining {
         let waits = state.nodes.get(name).and_then(|node| node.waits.clone());
         return Some(LastWait::NodeUndrained { waits });
@@ -62,19 +64,25 @@ fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHo
     waits.of_host(name, host)
 }
 
-/// How the part of a host ends for which there is no time left; `not_reached` is why one was not reached.
+/// That the turn of `host` never came, or came to nothing. One that has had its turn, and was not drained, says why.
+fn not_reached(host: &RunHost, why: impl FnOnce() -> Reason) -> HostEvent {
+    let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
+    HostEvent::NotReached { reason: why_not_drained.unwrap_or_else(why) }
+}
+
+/// How the part of a host ends for which there is no time left; `why_not_reached` is why one was not reached.
 fn end_of_host(
     view: &View,
     run: &Run,
     name: &HostName,
     host: &RunHost,
-    not_reached: impl FnOnce() -> Reason,
+    why_not_reached: impl FnOnce() -> Reason,
 ) -> Option<HostEvent> {
     if let Some(after) = run.rollout.upgrade_timeout.filter(|_| host.overdue_since.is_some()) {
         return Some(HostEvent::TimedOut { reason: Reason::UpgradeTimeout { after } });
     }
     match host.status {
-        HostStatus::Pending if host.is_untold() => Some(HostEvent::NotReached { reason: not_reached() }),
+        HostStatus::Pending if host.is_untold() => Some(not_reached(host, why_not_reached)),
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
             let action = command.action;
@@ -87,9 +95,7 @@ fn end_of_host(
             Some(HostEvent::TimedOut { reason })
         }
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
-            // One that has had its turn, and was not drained, says why.
-            let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
-            Some(HostEvent::NotReached { reason: why_not_drained.unwrap_or_else(not_reached) })
+            Some(not_reached(host, why_not_reached))
         }
         // It has answered `done`; the end of its cordon goes on without the run.
         HostStatus::Recovering => Some(HostEvent::Upgraded),

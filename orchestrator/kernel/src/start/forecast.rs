@@ -142,12 +142,13 @@ fn used_window(state: &State, view: &View, now: DateTime<Utc>) -> Option<UsedWin
     let open = calendar(state.config.as_deref()?, &state.settings, &view.zones).containing(now).ok()??;
     let used_by = |run: &Run| {
         let started = matches!(run.trigger, Trigger::Window { .. }) && open.start <= run.started_at;
-        let cancelled = matches!(run.stopping, Some(StopCause::Cancelled { .. }))
+        let cancelled = !run.trigger.is_targeted()
+            && matches!(run.stopping, Some(StopCause::Cancelled { .. }))
             && run.ended.is_none_or(|ended| open.start <= ended.at);
         let by_start = started.then(|| WindowUse::Run { run: run.id.clone() });
         by_start.or_else(|| cancelled.then(|| WindowUse::Cancel { run: run.id.clone() }))
     };
-    let by = || state.run.iter().chain(&state.last_run).find_map(used_by).unwrap_or(WindowUse::Earlier);
+    let by = || state.known_runs().find_map(used_by).unwrap_or(WindowUse::Earlier);
     state.watermark.covers(open).then(|| UsedWindow { by: by(), open_until: open.end })
 }
 

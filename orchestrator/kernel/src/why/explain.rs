@@ -379,7 +379,7 @@ fn stuck_slot(state: &State, reason: &Reason) -> Option<HostBlocker> {
         if let Some((_, entry)) = state.entry_under_way(host) {
             return entry.reason.clone();
         }
-        let mut newest = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host)).peekable();
+        let mut newest = state.known_runs().filter_map(|run| run.host(host)).peekable();
         let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());
         newest.find_map(|in_run| in_run.reason.clone()).filter(|_| !is_under_way)
     };
@@ -470,7 +470,8 @@ fn remaining_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
         },
         SlotState::Requested | SlotState::Held => {
             let entry = slot.owner.entry();
-            let in_run = state.last_run.as_ref().filter(|_| entry.is_none()).and_then(|run| run.host(name));
+            let mut in_runs = state.known_runs().filter(|_| entry.is_none()).filter_map(|run| run.host(name));
+            let in_run = in_runs.next();
             HostBlocker::SlotHeld {
                 group,
                 entry,

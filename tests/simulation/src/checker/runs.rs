@@ -25,6 +25,8 @@ pub(super) struct RunSeen {
     pub(super) not_after: DateTime<Utc>,
     /// How long a host takes, as the operators say; zero if they do not.
     expected: TimeDelta,
+    /// Whether it is one of chosen hosts: a cancel of it leaves the window to the next.
+    is_targeted: bool,
 }
 
 impl RunSeen {
@@ -116,7 +118,9 @@ impl Runs {
                 let not_after = *not_after;
                 let expected = expected(rollout);
                 let (stopped, ended, end_shown) = (None, None, None);
-                let seen = RunSeen { started: now, stopped, ended, end_shown, not_after, expected };
+                let is_targeted = trigger.is_targeted();
+                let seen =
+                    RunSeen { started: now, stopped, ended, end_shown, not_after, expected, is_targeted };
                 self.seen.insert(run.clone(), seen);
                 self.check_fit(at, run, || format!("run {run} starts"))?;
                 if let Trigger::Window { start, end } = trigger {
@@ -126,8 +130,10 @@ impl Runs {
             Fact::Run(RunFact::Stopping { run, cause }) => {
                 let Some(run) = self.seen.get_mut(run) else { return Ok(()) };
                 run.stopped.get_or_insert(now);
-                let not_after = run.not_after;
-                if let StopCause::Cancelled { .. } = cause {
+                let (not_after, is_targeted) = (run.not_after, run.is_targeted);
+                if let StopCause::Cancelled { .. } = cause
+                    && !is_targeted
+                {
                     self.spend(at.min(not_after));
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel::{HostStatus, Run, RunResult, Trigger};
-use os_upgrade_store::Totals;
+use os_upgrade_store::{TARGETED, Totals};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -32,15 +32,18 @@ pub(super) fn describe_totals(registry: &mut Registry, totals: &Totals) {
     let labels =
         |result: &str, trigger: &str| [("result", result.to_owned()), ("trigger", trigger.to_owned())];
     for result in RunResult::ALL {
-        for trigger in Trigger::KINDS {
+        for trigger in Trigger::KINDS.iter().chain([&TARGETED]) {
             drop(runs.get_or_create(&labels(result.as_str(), trigger)));
         }
     }
     let mut ends = BTreeMap::new();
     for run in &totals.runs {
         runs.get_or_create(&labels(&run.result, &run.trigger_kind)).inc_by(run.total);
-        let end = ends.entry(run.result.as_str()).or_insert(run.last_ended_at);
-        *end = run.last_ended_at.max(*end);
+        // How a run of chosen hosts ended says nothing of the site.
+        if run.trigger_kind != TARGETED {
+            let end = ends.entry(run.result.as_str()).or_insert(run.last_ended_at);
+            *end = run.last_ended_at.max(*end);
+        }
     }
     let help =
         "Runs that ended since the history of this instance began, over restarts and beyond what is pruned";
@@ -50,10 +53,10 @@ pub(super) fn describe_totals(registry: &mut Registry, totals: &Totals) {
     for (result, end) in &ends {
         last.get_or_create(&[("result", (*result).to_owned())]).set(end.timestamp());
     }
-    let help = "When the last run with this result ended, in seconds since 1970";
+    let help = "When the last run of the whole site with this result ended, in seconds since 1970";
     registry.register("os_upgrade_last_run_end_timestamp_seconds", help, last);
     if let Some(end) = ends.get(RunResult::Completed.as_str()) {
-        let help = "When the last run that completed ended, in seconds since 1970; absent if none has";
+        let help = "When the last run of the whole site that completed ended, in seconds since 1970; absent if none has";
         registry.register("os_upgrade_last_success_timestamp_seconds", help, gauge(end.timestamp()));
     }
 

@@ -30,7 +30,7 @@ pub(super) async fn start(options: Start) -> Result<(), Failure> {
         (false, true) => Some(Retry::NotReached),
         (false, false) => None,
     };
-    let body = Trigger { timeout, hosts, retry, reason };
+    let body = Trigger { timeout, hosts: (!hosts.is_empty()).then_some(hosts), retry, reason };
     // Without a terminal nobody can be asked, and a script means what it says.
     if !yes.is_given() && io::stdin().is_terminal() {
         let preview = previewed(&client, &body).await.map_err(Failure::unchanged)?;

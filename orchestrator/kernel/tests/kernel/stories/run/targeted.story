@@ -52,11 +52,13 @@
   h1 upgraded
   h2 failed: upgrade failed: error it-broke
   slot h2: begun=true command=(action=upgrade sequence=7) failed=true group=default provider=embedded run=r0 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
-# The hosts that failed, and others besides.
+# Of those that are named, the ones that failed.
 > end-deferral h3
   + deferral-ended actor=admin host=h3
   = done
-> trigger r1 retry=failed hosts=h3 timeout=4h
+> trigger r1 retry=failed hosts=h3,h1
+  = refused: no host that can take part failed or timed out in its last run, or it has been upgraded since: `os-upgrade hosts list` shows how each ended
+> trigger r1 hosts=h2,h3 timeout=4h
   + run-started hosts=[(application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=4 max-failures=4) run=r1 trigger=(operator actor=admin targeted=true)
   = done
   ! send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
