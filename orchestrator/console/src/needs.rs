@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_were_silent_before_the_last_run_need_a_person() {
+    fn silent_hosts_need_a_person() {
         let of_hosts = |hosts: Value| {
             let last = json!({ "id": RUN, "start-time": "2026-11-21T01:00:00Z", "result": "completed" });
             let state = json!({ "status": "idle", "hosts": hosts, "last-upgrade-info": last });

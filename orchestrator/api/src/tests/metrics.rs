@@ -79,7 +79,7 @@ async fn ends_of_runs_and_hosts_are_counted_from_zero() {
     let ends =
         ["os_upgrade_runs_total", "os_upgrade_last_", "os_upgrade_host_upgrades", "os_upgrade_oldest_host"];
     let none = samples(&TestApi::new(site.clone(), &records).await, &Options::default(), &ends).await;
-    assert_eq!(none.len(), 8 + 3 + 1, "{none:?}");
+    assert_eq!(none.len(), 12 + 3 + 1, "{none:?}");
     assert!(none.iter().all(|line| line.ends_with(" 0")), "{none:?}");
 
     records.extend(site.whole_run("r1"));

@@ -1,12 +1,11 @@
 //! `os-upgrade run`: starts, lists, shows, watches and cancels runs, and lets one go on without a host.
 
 mod host_report;
+mod ids;
 mod logs;
 mod start;
 mod view;
 mod watch;
-
-use std::borrow::Cow;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -14,7 +13,6 @@ use os_upgrade_api_types::body::{HostWithReason, Page};
 use os_upgrade_api_types::routes::run_hosts::{self, HostReport};
 use os_upgrade_api_types::routes::runs::{self as routes, Cancel, MissedRun, RunInFull};
 use os_upgrade_api_types::routes::state::{self, State};
-use os_upgrade_calendar::Duration;
 use os_upgrade_console::Zone;
 use os_upgrade_console::rows::runs::{self, Listed};
 use os_upgrade_kernel::RunResult;
@@ -22,20 +20,14 @@ use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 
+use self::ids::find;
 use super::histories::note_older;
 use super::options::Remote;
 use super::release;
 use crate::Failure;
-use crate::consent::Yes;
 use crate::moment::moment;
 use crate::outln;
 use crate::output::View as _;
-use crate::rest::Client;
-
-/// The shortest beginning of a run's id that stands for the id.
-const ID_CHARS_MIN: usize = 8;
-/// How many of the newest runs are searched for an id that begins so.
-const SEARCHED_MAX: u32 = 500;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -51,7 +43,7 @@ pub(crate) enum Command {
         "run start", "run start --timeout 2h --reason 'a security update' --watch", "run start h02 --watch",
         "run start --failed --reason 'the mirror is back'", "run start 'web-*' --failed --yes"
     ])]
-    Start(Start),
+    Start(start::Start),
     /// List the runs, newest first, with those that were missed
     ///
     /// A run is missed if it was due in a maintenance window and did not start. -o json, -o yaml and -o name list those that started,
@@ -85,32 +77,6 @@ pub(crate) enum Command {
     /// it is also withdrawn.
     #[command(after_help = examples!["run give-up h01 --reason 'power supply failed'"])]
     GiveUp(GiveUp),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Start {
-    /// The hosts, or patterns with * and ?; by default every host
-    #[arg(value_name = "HOST")]
-    hosts: Vec<HostName>,
-    /// Of those, only hosts that failed or timed out in the last run in which they took part, and have not been upgraded since
-    #[arg(long, conflicts_with = "not_reached")]
-    failed: bool,
-    /// Of those, only hosts whose turn never came in the last run in which they took part
-    #[arg(long)]
-    not_reached: bool,
-    /// How long the run may take, such as 90m or 4h; 4h by default, and of chosen hosts until the next run starts automatically
-    #[arg(long, value_name = "DURATION")]
-    timeout: Option<Duration>,
-    /// Why, for the history
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
-    /// Show what happens until the run ends
-    #[arg(long)]
-    watch: bool,
-    #[command(flatten)]
-    yes: Yes,
-    #[command(flatten)]
-    remote: Remote,
 }
 
 #[derive(Debug, Args)]
@@ -273,47 +239,6 @@ async fn cancel(CancelOptions { reason, remote }: CancelOptions) -> Result<(), F
     Ok(())
 }
 
-/// The ids of the newest runs.
-async fn ids(client: &Client) -> anyhow::Result<Vec<String>> {
-    let call = routes::LIST.call().with("keys", "true").with("limit", SEARCHED_MAX.to_string());
-    Ok(client.read::<Page<String>>(call).await?.items)
-}
-
-/// The id of the active run, else of the last one. The state knows them before the history does.
-async fn newest(client: &Client) -> Result<String, Failure> {
-    let fields = "current-upgrade-info/id,last-targeted-info/id,last-upgrade-info/id";
-    let call = state::READ.call().with("fields", fields);
-    let State { current_upgrade_info, last_upgrade_info, last_targeted_info, .. } = client.read(call).await?;
-    let current = current_upgrade_info.map(|run| run.id);
-    let ended = || last_targeted_info.or(last_upgrade_info).map(|run| run.id);
-    let newest = current.or_else(ended).map(Cow::into_owned);
-    newest.ok_or_else(|| anyhow::anyhow!("there has been no run").into())
-}
-
-/// The id that `named` stands for.
-async fn find(client: &Client, named: &str) -> Result<String, Failure> {
-    if named == "last" {
-        return newest(client).await;
-    }
-    let ids = ids(client).await?;
-    matching(named, &ids).map_err(Failure::Usage)
-}
-
-/// The one of `ids` that begins with `named`; `named` itself if none does, since older runs are not searched.
-fn matching(named: &str, ids: &[String]) -> Result<String, String> {
-    if named.chars().count() < ID_CHARS_MIN {
-        return Err(format!(
-            "{named:?} is no run: give at least {ID_CHARS_MIN} characters of its id, or `last`; a host comes after it"
-        ));
-    }
-    let mut found = ids.iter().filter(|id| id.starts_with(named));
-    match (found.next(), found.next()) {
-        (Some(_), Some(_)) => Err(format!("several runs begin with {named:?}: give more of the id")),
-        (Some(id), None) => Ok(id.clone()),
-        (None, _) => Ok(named.to_owned()),
-    }
-}
-
 async fn give_up(GiveUp { host, reason, remote }: GiveUp) -> Result<(), Failure> {
     let client = remote.client()?;
     let body = HostWithReason { host: host.clone(), reason };
@@ -321,20 +246,4 @@ async fn give_up(GiveUp { host, reason, remote }: GiveUp) -> Result<(), Failure>
     remote.output.done("given up", &[host.as_str()])?;
     release::note_kept(&client, host.as_str(), remote.output).await;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_are_named_by_the_beginning_of_their_id() {
-        let ids = ["019aa3f0-0001-7000", "019aa3f0-0002-7000", "019bbbbb-0000-7000"].map(ToOwned::to_owned);
-        let matching = |named| matching(named, &ids);
-        assert_eq!(matching("019aa3f0-0002").as_deref(), Ok("019aa3f0-0002-7000"));
-        assert_eq!(matching("019bbbbb").as_deref(), Ok("019bbbbb-0000-7000"));
-        assert_eq!(matching("018ccccc-0000-7000").as_deref(), Ok("018ccccc-0000-7000"));
-        assert!(matching("019aa3f0").unwrap_err().starts_with("several runs"));
-        assert!(matching("019b").unwrap_err().contains("at least 8"));
-    }
 }

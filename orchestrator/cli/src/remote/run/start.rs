@@ -3,22 +3,53 @@
 use std::io::{self, IsTerminal as _};
 
 use anyhow::{Context as _, anyhow};
+use clap::Args;
 use os_upgrade_api_types::routes::runs::{self as routes, HostInPreview, RunPreview, Trigger};
 use os_upgrade_api_types::routes::slots::{self, Slots};
 use os_upgrade_api_types::routes::state::{self, State};
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::Retry;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 
-use super::{Start, newest, watch};
+use super::ids::newest;
+use super::watch;
 use crate::Failure;
+use crate::consent::Yes;
 use crate::output::{Output, errln};
 use crate::remote::hosts::selection;
+use crate::remote::options::Remote;
 use crate::rest::Client;
 
 /// So many hosts are listed one by one before a run starts.
 const LISTED_MAX: usize = 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// The hosts, or patterns with * and ?; by default every host
+    #[arg(value_name = "HOST")]
+    hosts: Vec<HostName>,
+    /// Of those, only hosts that failed or timed out in the last run in which they took part, and have not been upgraded since
+    #[arg(long, conflicts_with = "not_reached")]
+    failed: bool,
+    /// Of those, only hosts whose turn never came in the last run in which they took part
+    #[arg(long)]
+    not_reached: bool,
+    /// How long the run may take, such as 90m or 4h; 4h by default, and of chosen hosts until the next run starts automatically
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<Duration>,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Show what happens until the run ends
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    yes: Yes,
+    #[command(flatten)]
+    remote: Remote,
+}
 
 /// Starts a run.
 pub(super) async fn start(options: Start) -> Result<(), Failure> {
