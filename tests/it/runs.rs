@@ -8,6 +8,7 @@ mod enrolment;
 mod events;
 mod failures;
 mod lost_updates;
+mod night;
 mod output;
 mod pause;
 mod reboot_by_command;

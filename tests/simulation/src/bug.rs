@@ -106,6 +106,8 @@ bugs! {
     RetriesUnbounded: "retries-unbounded", [HandlerFails] => ["retries"], seed 720;
     /// All hosts are prepared at once.
     PreparingUnbounded: "preparing-unbounded", [] => ["preparing"], seed 23;
+    /// Hosts are prepared by name.
+    PreparedByName: "prepared-by-name", [] => ["turn"], seed 23;
     /// Hosts have a second to answer.
     TimeoutsShortened: "timeouts-shortened", [] => ["early"], seed 68;
     /// A run of chosen hosts leaves one out.
@@ -259,6 +261,7 @@ impl Bug {
                 | Self::DeferralEndsEarly
                 | Self::RetriesUnbounded
                 | Self::PreparingUnbounded
+                | Self::PreparedByName
                 | Self::TimeoutsShortened
                 | Self::TargetLeftOut
                 | Self::ResultGlossed

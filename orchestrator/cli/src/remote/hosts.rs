@@ -48,6 +48,15 @@ pub(crate) enum Command {
     /// match are shown first: check them, since anybody who can reach NATS can announce a host.
     #[command(after_help = examples!["hosts approve h01 h02", "hosts approve 'web-*'", "hosts approve --all --yes"])]
     Approve(Approve),
+    /// Begin nothing on hosts for now: no upgrade and no reboot
+    ///
+    /// Runs that start leave them out. In the active run they are not started; one that was told to upgrade finishes, with the reboot. Their
+    /// entries in the reboot queue stay queued. Unlike withdraw, it may end by itself. A NAME may be a pattern, as for withdraw.
+    #[command(after_help = examples![
+        "hosts defer h01 --until Friday --reason 'the quarter closes'", "hosts defer 'web-*' --reason 'the fair is on' --yes",
+        "hosts defer --end h01"
+    ])]
+    Defer(Defer),
     /// Exclude hosts from runs, even if hosts are approved automatically
     ///
     /// In the active run they are not started. One that already has its slot finishes its upgrade, with the reboot: a host
@@ -65,15 +74,6 @@ pub(crate) enum Command {
         "hosts remove h01 --reason 'it was scrapped'", "hosts remove 'web-*' --reason 'they were scrapped' --yes"
     ])]
     Remove(Leave),
-    /// Begin nothing on hosts for now: no upgrade and no reboot
-    ///
-    /// Runs that start leave them out. In the active run they are not started; one that was told to upgrade finishes, with the reboot. Their
-    /// entries in the reboot queue stay queued. Unlike withdraw, it may end by itself. A NAME may be a pattern, as for withdraw.
-    #[command(after_help = examples![
-        "hosts defer h01 --until Friday --reason 'the quarter closes'", "hosts defer 'web-*' --reason 'the fair is on' --yes",
-        "hosts defer --end h01"
-    ])]
-    Defer(Defer),
     /// Uncordon the Kubernetes node of a host that failed
     ///
     /// Such a node stays cordoned, so that nothing is scheduled to a host that nobody has looked after. It is refused while a run or

@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// With --watch it shows what happens until the run ends, and exits with 0 if it completed, 1 if it failed, 3 if it
     /// timed out, and 4 if it was cancelled. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
     #[command(after_help = examples![
-        "run start", "run start --timeout 2h --reason 'a security update' --watch", "run start h02 --watch",
+        "run start", "run start --timeout 2h --reason 'a security update' --watch", "run start h01 --watch",
         "run start --failed --reason 'the mirror is back'", "run start 'web-*' --failed --yes"
     ])]
     Start(start::Start),

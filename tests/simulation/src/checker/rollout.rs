@@ -1,4 +1,5 @@
-//! Rules `preparing`, `retries`, `early` and `result`: what the rollout of a run bounds, and how the run may end.
+//! Rules `preparing`, `retries`, `early` and `result`, and `turn` of hosts that are prepared: what the rollout of a run bounds, and how the
+//! run may end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::RunFact;
-use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Reason, RunResult, State};
+use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Reason, RunHost, RunResult, State};
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use super::violation::Violation;
@@ -80,6 +81,7 @@ impl Rollouts {
                 host.is_told = true;
                 host.attempts += 1;
                 self.check_retries(name)?;
+                check_turn(at, name, state)?;
                 return self.check_preparing(state);
             }
             HostEvent::PrepareFailed { .. }
@@ -134,6 +136,23 @@ impl Rollouts {
             return Err(Violation::new("preparing", text));
         }
         Ok(())
+    }
+}
+
+/// Hosts of a group are prepared in the order of turns, but for those that hold a slot, back off or reboot.
+fn check_turn(at: DateTime<Utc>, name: &HostName, state: &State) -> Result<(), Violation> {
+    let Some(run) = state.run.as_ref().filter(|_| !state.slots.contains_key(name)) else { return Ok(()) };
+    let Some(host) = run.host(name) else { return Ok(()) };
+    let is_due = |(other, it): &(&HostName, &RunHost)| {
+        it.group == host.group
+            && it.is_untold()
+            && it.retry.is_none_or(|retry| retry.until <= at)
+            && state.entry_under_way(other).is_none()
+    };
+    let mut due = run.hosts().iter().filter(is_due);
+    match due.find(|(other, it)| (it.last_turn, *other) < (host.last_turn, name)) {
+        Some((other, _)) => Err(Violation::new("turn", format!("{name} is prepared before {other}"))),
+        None => Ok(()),
     }
 }
 

@@ -14,7 +14,7 @@
 //! | window | a run starts automatically in an open window only, once in each occurrence, and ends with it | `runs` |
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
 //! | fair | a host leaves a free slot to each client that was refused before the host's turn came and may still ask again; no client waits for long | `semaphore`, `turns` |
-//! | turn | of the hosts of a group that could start, the one whose last turn lies most runs back goes first | `order` |
+//! | turn | of the hosts of a group that could start, the one whose last turn lies most runs back goes first, and is prepared first | `order`, `rollout` |
 //! | fits | nothing begins for which less is left of its run than a host takes | `runs` |
 //! | paused | on a paused site nothing begins, and a pause ends when its end has come, or by an operator | `pause` |
 //! | preparing | no more hosts are told to prepare than the rollout says, but for one of each group and those that hold a slot | `rollout` |

@@ -115,6 +115,13 @@ impl World {
                     facts.into_iter().map(|fact| grant_by_name(state, fact)).collect()
                 });
             }
+            Some(Bug::PreparedByName) => {
+                let Some(logic) = &self.instances[index].logic else { return message };
+                let state = logic.state();
+                return with_facts(message, |facts| {
+                    facts.into_iter().map(|fact| prepare_by_name(state, fact)).collect()
+                });
+            }
             Some(Bug::MissedThoughStarted) => {
                 let Some(logic) = &self.instances[index].logic else { return message };
                 let missed = miss_anyway(logic.state(), self.clock_of(index).wall);
@@ -372,6 +379,16 @@ fn grant_by_name(state: &State, fact: Fact) -> Fact {
     });
     match ready.next() {
         Some((first, _)) => Fact::of_host(run, first, event.clone()),
+        None => fact,
+    }
+}
+
+/// The last host of a run by name that has not been told is prepared next.
+fn prepare_by_name(state: &State, fact: Fact) -> Fact {
+    let Fact::Run(RunFact::Host { run, event: HostEvent::PrepareBegan, .. }) = &fact else { return fact };
+    let hosts = state.run.iter().filter(|active| active.id == *run).flat_map(Run::hosts);
+    match hosts.filter(|(_, host)| host.is_untold()).last() {
+        Some((last, _)) => Fact::of_host(run, last, HostEvent::PrepareBegan),
         None => fact,
     }
 }

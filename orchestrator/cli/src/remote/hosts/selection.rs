@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::hosts::{self as routes, Host};
-use os_upgrade_api_types::word::Enrolment;
 use os_upgrade_console::rows::hosts::is_unannounced;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
@@ -78,16 +77,6 @@ pub(in crate::remote) async fn known(client: &Client) -> anyhow::Result<BTreeSet
     let hosts: Vec<Host<'_>> = client.read(list_call(false)).await?;
     let known = hosts.iter().filter(|host| !is_unannounced(host));
     Ok(known.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
-}
-
-/// The names of the hosts that take part in a run that starts now, unless they turn out to be off.
-pub(in crate::remote) async fn able(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
-    let hosts: Vec<Host<'_>> = client.read(list_call(false)).await?;
-    let takes_part = |host: &&Host<'_>| {
-        let is_approved = matches!(host.enrolment.known(), Some(Enrolment::Approved | Enrolment::Auto));
-        is_approved && host.deferred.is_none() && !host.without_worker
-    };
-    Ok(hosts.iter().filter(takes_part).filter_map(|host| HostName::new(&host.hostname).ok()).collect())
 }
 
 #[cfg(test)]

@@ -93,9 +93,13 @@ async fn expanded(client: &Client, patterns: &[HostName], output: Output) -> Res
     let known = selection::known(client).await.map_err(Failure::unchanged)?;
     let meant = selection::expand(patterns, &known, |_| Ok(()))
         .map_err(|unknown| Failure::unchanged(anyhow!(unknown)))?;
-    let able = selection::able(client).await.map_err(Failure::unchanged)?;
+    let able = previewed(client, &Trigger::default()).await.map_err(Failure::unchanged)?;
+    let goes = |host: &HostName| {
+        let preview = able.iter().flat_map(|preview| &preview.hosts);
+        preview.filter(|it| it.why.is_none()).any(|it| it.hostname == host.as_str())
+    };
     let (hosts, left_out): (Vec<_>, Vec<_>) =
-        meant.into_iter().partition(|host| patterns.contains(host) || able.contains(host));
+        meant.into_iter().partition(|host| patterns.contains(host) || goes(host));
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(|host| sanitized(host.as_str())).collect();
         output.note(&format!("left out, because they do not take part now: {}", names.join(", ")));

@@ -596,15 +596,15 @@ impl Play {
         })
     }
 
-    /// If nothing but time helps, it passes: for a slot that is released once more, for a drain that was given up, and for one that
-    /// is to be.
+    /// If nothing but time helps, it passes: for a slot that is released once more, for a drain that was given up, for one that is
+    /// to be, and for a host that is prepared again.
     fn pass_time(&mut self) {
         if !self.awaits_only_boots() {
             return;
         }
         let again = self.site.state.slots.values().filter_map(os_upgrade_kernel::Slot::unlock_again_at);
         let in_run = self.site.state.run.iter().flat_map(|run| run.hosts().values());
-        let until = in_run.filter_map(|host| host.backoff).map(|backoff| backoff.until);
+        let until = in_run.flat_map(|host| [host.backoff, host.retry]).flatten().map(|backoff| backoff.until);
         let drain_timeout = self.site.state.settings.drain_timeout().to_delta();
         let given_up = self.site.state.nodes.values().map(|node| node.since + drain_timeout);
         if let Some(next) = again.chain(until).chain(given_up).filter(|until| *until > self.site.now).min() {
