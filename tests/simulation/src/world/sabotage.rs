@@ -386,8 +386,8 @@ fn grant_by_name(state: &State, fact: Fact) -> Fact {
 /// The last host of a run by name that has not been told is prepared next.
 fn prepare_by_name(state: &State, fact: Fact) -> Fact {
     let Fact::Run(RunFact::Host { run, event: HostEvent::PrepareBegan, .. }) = &fact else { return fact };
-    let hosts = state.run.iter().filter(|active| active.id == *run).flat_map(Run::hosts);
-    match hosts.filter(|(_, host)| host.is_untold()).last() {
+    let mut hosts = state.run.iter().filter(|active| active.id == *run).flat_map(Run::hosts);
+    match hosts.rfind(|(_, host)| host.is_untold()) {
         Some((last, _)) => Fact::of_host(run, last, HostEvent::PrepareBegan),
         None => fact,
     }
