@@ -66,7 +66,10 @@ Examples:
     /// Print the description of the REST API, which instances serve at /openapi.json
     #[command(after_help = "Examples:\n  os-upgrade openapi")]
     Openapi,
-    /// Print the completions of a shell
+    /// Print what a shell needs to complete commands, with the names of hosts and runs
+    ///
+    /// Names come from the instance that the command would call; while none answers within 2 seconds there are none. A name that a shell
+    /// would not take for a plain word, such as one with a $, is left out. Write the file anew with each new version.
     #[command(after_help = "\
 Examples:
   os-upgrade completion bash > ~/.local/share/bash-completion/completions/os-upgrade
@@ -92,6 +95,7 @@ struct Serve {
 }
 
 fn main() -> ExitCode {
+    manual::complete(Cli::command);
     // Ends the process itself for `--help`, `--version` and wrong usage.
     let command = without_empty_variables(Cli::command());
     let arguments = with_globals_last(std::env::args_os(), &command);

@@ -5,7 +5,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::{Command, ValueEnum};
-use clap_complete::{Generator as _, Shell as Completer, generate};
+use clap_complete::CompleteEnv;
+use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
+
+/// The variable by which a shell asks the program itself for completions: the one of programs made with clap.
+const VARIABLE: &str = "COMPLETE";
 
 /// A shell with completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -19,46 +23,49 @@ pub enum Shell {
 }
 
 impl Shell {
-    const fn completer(self) -> Completer {
+    const fn completer(self) -> &'static dyn EnvCompleter {
         match self {
-            Self::Bash => Completer::Bash,
-            Self::Zsh => Completer::Zsh,
-            Self::Fish => Completer::Fish,
+            Self::Bash => &Bash,
+            Self::Zsh => &Zsh,
+            Self::Fish => &Fish,
+        }
+    }
+
+    /// The name of the file in which it looks for the completions of `program`.
+    fn file_name(self, program: &str) -> String {
+        match self {
+            Self::Bash => format!("{program}.bash"),
+            Self::Zsh => format!("_{program}"),
+            Self::Fish => format!("{program}.fish"),
         }
     }
 }
 
-/// Prints the completions of `shell` for the program `command`.
+/// Answers the shell that completes a command line of the program `command`, and ends the process, if a shell has started it for that.
+/// Called before anything else.
+pub fn complete(command: fn() -> Command) {
+    CompleteEnv::with_factory(command).var(VARIABLE).shells(Shells(&[&Bash, &Zsh, &Fish])).complete();
+}
+
+/// Prints what makes `shell` ask the program `command` for completions.
 pub fn print_completions(shell: Shell, command: &Command) {
     // Whoever reads them may have ended.
-    let _ = io::stdout().write_all(completions(shell, command).as_bytes());
+    let _ = io::stdout().write_all(completions(shell, command.get_name()).as_bytes());
 }
 
-/// The completions of `shell` for the program `command`.
-fn completions(shell: Shell, command: &Command) -> String {
-    let program = command.get_name();
+fn completions(shell: Shell, program: &str) -> String {
     let mut script = Vec::new();
-    generate(shell.completer(), &mut shown(command), program, &mut script);
-    let script = String::from_utf8(script).expect("names and help are UTF-8");
+    let written = shell.completer().write_registration(VARIABLE, program, program, program, &mut script);
+    written.expect("a vector can be written to");
+    let script = String::from_utf8(script).expect("names are UTF-8");
     match shell {
-        // clap_complete 4.6 names the branches of a program with a hyphen in another way than it refers to them.
-        Shell::Bash => script.replace(&program.replace('-', "__subcmd__"), &program.replace('-', "__")),
-        Shell::Zsh | Shell::Fish => script,
+        // Read from its file at the first completion, it would only register, and complete from the second one on.
+        Shell::Zsh => {
+            let function = format!("_clap_dynamic_completer_{}", program.replace('-', "_"));
+            format!("{script}\n[[ $funcstack[1] = _{program} ]] && {function} \"$@\"\n")
+        }
+        Shell::Bash | Shell::Fish => script,
     }
-}
-
-/// `command` without the commands below it that its help hides: completions would offer them.
-fn shown(command: &Command) -> Command {
-    if !command.get_subcommands().any(Command::is_hide_set) {
-        return command.clone();
-    }
-    // A name from elsewhere must live as long as the program, which prints completions once.
-    let name: &'static str = command.get_name().to_owned().leak();
-    let below = command.get_subcommands().filter(|below| !below.is_hide_set()).map(shown);
-    let bare = Command::new(name).args(command.get_arguments().cloned()).subcommands(below);
-    let bare = command.get_about().cloned().map_or(bare.clone(), |about| bare.about(about));
-    // For `--version`.
-    if command.get_version().is_some() { bare.version("") } else { bare }
 }
 
 /// Writes a manual page for each command of the program `command`, and the completions of each shell, into `directory`.
@@ -69,8 +76,8 @@ pub fn write(directory: &Path, command: &Command) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     clap_mangen::generate_to(command.clone(), directory)?;
     for shell in Shell::value_variants() {
-        let name = shell.completer().file_name(command.get_name());
-        fs::write(directory.join(name), completions(*shell, command))?;
+        let program = command.get_name();
+        fs::write(directory.join(shell.file_name(program)), completions(*shell, program))?;
     }
     Ok(())
 }
@@ -93,28 +100,7 @@ mod tests {
         assert!(read("tool-hosts-approve.1").contains("Let them in"));
         assert!(read("tool.1").contains("Exit codes"));
         for completions in ["tool.bash", "_tool", "tool.fish"] {
-            assert!(read(completions).contains("approve"), "{completions}");
-            assert!(!read(completions).contains("concealed"), "{completions}");
+            assert!(read(completions).contains("COMPLETE="), "{completions}");
         }
-    }
-
-    /// Bash completes the words of subcommands too, also in programs and commands with hyphens.
-    #[test]
-    fn bash_completes_below_the_first_word() {
-        let give_up = Command::new("give-up").arg(clap::Arg::new("reason").long("reason"));
-        let command = Command::new("my-tool").subcommand(Command::new("run").subcommand(give_up));
-        let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), &command).unwrap();
-        let complete = |words: &str, count: usize, word: &str| {
-            let script = format!(
-                "source '{}'; COMP_WORDS=({words}); COMP_CWORD={count}; _my__tool my-tool '{word}' ''; echo \"${{COMPREPLY[@]}}\"",
-                directory.path().join("my-tool.bash").display()
-            );
-            let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
-            String::from_utf8(output.stdout).unwrap()
-        };
-        assert!(complete("my-tool ''", 1, "").contains("run"));
-        assert!(complete("my-tool run ''", 2, "").contains("give-up"));
-        assert!(complete("my-tool run give-up --", 3, "--").contains("--reason"));
     }
 }

@@ -4,6 +4,7 @@ mod api;
 mod bench;
 mod cli;
 mod colours;
+mod completion;
 mod config;
 mod dev;
 mod docker_files;

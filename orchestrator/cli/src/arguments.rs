@@ -31,6 +31,20 @@ pub fn with_globals_last(arguments: impl IntoIterator<Item = OsString>, program:
     words
 }
 
+/// Those of `words` that are options of `command`, with their values.
+pub(crate) fn only_options_of(command: &Command, words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut rest: VecDeque<OsString> = words.into_iter().collect();
+    let mut found = Vec::new();
+    while let Some(next) = rest.front() {
+        let taken = |option: &Arg| arguments_taken(next.to_str()?, option);
+        match command.get_arguments().find_map(taken) {
+            Some(count) => found.extend(rest.drain(..count.min(rest.len()))),
+            None => drop(rest.pop_front()),
+        }
+    }
+    found
+}
+
 /// Adds the global options that `command` and the commands below it declare.
 fn declared_globals<'a>(command: &'a Command, found: &mut Vec<&'a Arg>) {
     let globals = command.get_arguments().filter(|option| option.get_help_heading() == Some(GLOBAL));

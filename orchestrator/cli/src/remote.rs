@@ -1,6 +1,7 @@
 //! Commands that call an instance's API.
 
 mod cluster;
+mod completion;
 mod config;
 mod context;
 mod drain;

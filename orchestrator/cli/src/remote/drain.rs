@@ -6,6 +6,7 @@ use os_upgrade_console::rows::drains;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
 
+use super::completion;
 use super::options::Remote;
 use crate::Failure;
 use crate::output::{Canvas, View};
@@ -13,7 +14,7 @@ use crate::output::{Canvas, View};
 #[derive(Debug, Args)]
 pub(crate) struct Drain {
     /// The host
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = completion::hosts())]
     host: HostName,
     /// Only show what would become of the pods: nodes are drained by runs and by the reboot queue
     #[arg(long, required = true)]

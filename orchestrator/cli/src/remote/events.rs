@@ -14,6 +14,7 @@ use os_upgrade_protocol::HostName;
 use os_upgrade_settings::HttpUrl;
 use serde_json::Value;
 
+use super::completion;
 use super::options::Remote;
 use crate::Failure;
 use crate::lines::errln;
@@ -36,10 +37,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KINDS", value_parser = checked_kinds)]
     kinds: Option<String>,
     /// Only events of this run, or of the last one
-    #[arg(long, value_name = "ID|last")]
+    #[arg(long, value_name = "ID|last", add = completion::runs())]
     run: Option<String>,
     /// Only events about this host
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::hosts())]
     host: Option<HostName>,
     /// Begin after the event with this id, which -o json shows
     #[arg(long, value_name = "ID")]

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use self::leave::{Defer, Leave};
 use self::node::Uncordon;
+use super::completion;
 use super::options::Remote;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
@@ -114,7 +115,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The host
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = completion::hosts())]
     host: HostName,
     #[command(flatten)]
     remote: Remote,
@@ -123,7 +124,7 @@ pub(crate) struct Show {
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
     /// The hosts, or patterns with * and ?
-    #[arg(value_name = "NAME", required_unless_present = "all")]
+    #[arg(value_name = "NAME", required_unless_present = "all", add = completion::hosts())]
     hosts: Vec<HostName>,
     /// Every host that waits for approval
     #[arg(long, conflicts_with = "hosts")]

@@ -21,6 +21,7 @@ use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 
 use self::ids::find;
+use super::completion;
 use super::histories::note_older;
 use super::options::Remote;
 use super::release;
@@ -85,7 +86,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
     /// Only runs with this host in them
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::hosts())]
     host: Option<HostName>,
     /// Only runs that ended with this result: completed, failed, timed-out or cancelled
     #[arg(long, value_name = "RESULT", value_parser = RunResult::ALL.map(RunResult::as_str))]
@@ -106,10 +107,10 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The id of the run, or at least 8 characters of its beginning, or `last`
-    #[arg(value_name = "ID", default_value = "last")]
+    #[arg(value_name = "ID", default_value = "last", add = completion::runs())]
     id: String,
     /// The host; by default every host
-    #[arg(value_name = "HOST")]
+    #[arg(value_name = "HOST", add = completion::hosts())]
     host: Option<HostName>,
     #[command(flatten)]
     remote: Remote,
@@ -118,7 +119,7 @@ pub(crate) struct Show {
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// The id of the run, or at least 8 characters of its beginning, or `last`
-    #[arg(value_name = "ID", default_value = "last")]
+    #[arg(value_name = "ID", default_value = "last", add = completion::runs())]
     id: String,
     #[command(flatten)]
     remote: Remote,
@@ -136,7 +137,7 @@ pub(crate) struct CancelOptions {
 #[derive(Debug, Args)]
 pub(crate) struct GiveUp {
     /// The host
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = completion::hosts())]
     host: HostName,
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]

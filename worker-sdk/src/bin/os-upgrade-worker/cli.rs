@@ -203,7 +203,7 @@ mod tests {
     fn manual_has_every_command() {
         let directory = tempfile::tempdir().unwrap();
         os_upgrade_platform::manual::write(directory.path(), &Cli::command()).unwrap();
-        for file in ["os-upgrade-worker.1", "os-upgrade-worker-debian.1", "os-upgrade-worker.bash"] {
+        for file in ["os-upgrade-worker.1", "os-upgrade-worker-debian.1"] {
             let text = std::fs::read_to_string(directory.path().join(file)).unwrap();
             assert!(text.contains("debian"), "{file}");
         }

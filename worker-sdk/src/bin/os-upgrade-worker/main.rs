@@ -36,8 +36,13 @@ use scripts::Scripts;
 use system::SystemOptions;
 use system::host::Host;
 
+fn main() -> ExitCode {
+    manual::complete(Cli::command);
+    run()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let arguments = without_empty_variables(Cli::command()).get_matches();
     let Cli { command } = Cli::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
     init_log();

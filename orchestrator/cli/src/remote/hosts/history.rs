@@ -10,12 +10,13 @@ use os_upgrade_protocol::HostName;
 use serde_json::{Value, json};
 
 use crate::Failure;
+use crate::remote::completion;
 use crate::remote::histories::{self, PageOptions, note_older};
 
 #[derive(Debug, Args)]
 pub(crate) struct History {
     /// The host
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = completion::hosts())]
     host: Option<HostName>,
     #[command(flatten)]
     page: PageOptions,

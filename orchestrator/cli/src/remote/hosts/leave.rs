@@ -15,13 +15,14 @@ use crate::Failure;
 use crate::consent::{Consent, Yes};
 use crate::moment::future;
 use crate::output::Output;
+use crate::remote::completion;
 use crate::remote::options::Remote;
 use crate::rest::Client;
 
 #[derive(Debug, Args)]
 pub(crate) struct Leave {
     /// The hosts, or patterns with * and ?
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, add = completion::hosts())]
     hosts: Vec<HostName>,
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]
@@ -35,7 +36,7 @@ pub(crate) struct Leave {
 #[derive(Debug, Args)]
 pub(crate) struct Defer {
     /// The hosts, or patterns with * and ?
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, add = completion::hosts())]
     hosts: Vec<HostName>,
     /// Why, for the history
     #[arg(long, value_name = "TEXT", required_unless_present = "end")]

@@ -6,12 +6,13 @@ use os_upgrade_api_types::routes::hosts as routes;
 use os_upgrade_protocol::HostName;
 
 use crate::Failure;
+use crate::remote::completion;
 use crate::remote::options::Remote;
 
 #[derive(Debug, Args)]
 pub(crate) struct Uncordon {
     /// The host
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = completion::hosts())]
     host: HostName,
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]

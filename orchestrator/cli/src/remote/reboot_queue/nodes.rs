@@ -13,6 +13,7 @@ use reqwest::StatusCode;
 
 use crate::Failure;
 use crate::failure::Refused;
+use crate::remote::completion;
 use crate::text_file;
 
 /// The largest file, in bytes: the API reads no larger body.
@@ -23,7 +24,7 @@ const STANDARD_INPUT: &str = "-";
 #[derive(Debug, Args)]
 pub(super) struct Selection {
     /// The hosts, or one file of names, or - for standard input
-    #[arg(value_name = "NODE|FILE|-", required_unless_present_any = ["file", "required"])]
+    #[arg(value_name = "NODE|FILE|-", required_unless_present_any = ["file", "required"], add = completion::hosts())]
     nodes: Vec<String>,
     /// A file of names, separated by white space; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "nodes")]

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::output::{Canvas, Output, View};
+use crate::remote::completion;
 use crate::remote::options::Remote;
 use crate::rest::Client;
 
@@ -24,10 +25,10 @@ const HOSTS_MAX: usize = 10;
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// The id of the run, or at least 8 characters of its beginning, or `last`
-    #[arg(value_name = "ID", default_value = "last")]
+    #[arg(value_name = "ID", default_value = "last", add = completion::runs())]
     pub(super) id: String,
     /// The host; by default those that failed or did not finish, ten at most
-    #[arg(value_name = "HOST")]
+    #[arg(value_name = "HOST", add = completion::hosts())]
     pub(super) host: Option<HostName>,
     #[command(flatten)]
     pub(super) remote: Remote,

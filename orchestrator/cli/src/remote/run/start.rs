@@ -18,6 +18,7 @@ use super::watch;
 use crate::Failure;
 use crate::consent::Yes;
 use crate::output::{Output, errln};
+use crate::remote::completion;
 use crate::remote::hosts::selection;
 use crate::remote::options::Remote;
 use crate::rest::Client;
@@ -28,7 +29,7 @@ const LISTED_MAX: usize = 20;
 #[derive(Debug, Args)]
 pub(crate) struct Start {
     /// The hosts, or patterns with * and ?; by default every host
-    #[arg(value_name = "HOST")]
+    #[arg(value_name = "HOST", add = completion::hosts())]
     hosts: Vec<HostName>,
     /// Of those, only hosts that failed or timed out in the last run in which they took part, and have not been upgraded since
     #[arg(long, conflicts_with = "not_reached")]
