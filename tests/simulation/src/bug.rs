@@ -114,6 +114,8 @@ bugs! {
     TargetLeftOut: "target-left-out", [] => ["target"], seed 95;
     /// A run that did not reach everybody is called completed.
     ResultGlossed: "result-glossed", [] => ["result"], seed 27;
+    /// Slots of failed hosts count, whatever the settings.
+    FailedCounted: "failed-counted", [] => ["starved"], seed 10;
     /// Slots of many failed hosts do not count.
     FailedUncounted: "failed-uncounted", [HandlerFails] => ["S1", "semaphore"], seed 424;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
@@ -265,6 +267,7 @@ impl Bug {
                 | Self::TimeoutsShortened
                 | Self::TargetLeftOut
                 | Self::ResultGlossed
+                | Self::FailedCounted
                 | Self::FailedUncounted
                 | Self::ExpectedForgotten
         )

@@ -670,6 +670,15 @@ impl Checker {
         self.violations.add(Violation::new("live", format!("never: {what}\n{state}")));
     }
 
+    /// Of the hosts that are well and to which a slot was open, `starved` were upgraded in none of so many `runs`.
+    pub(crate) fn check_starved(&mut self, starved: &[&HostName], runs: usize, state: &State) {
+        let names: Vec<&str> = starved.iter().map(|host| host.as_str()).collect();
+        let violation =
+            || Violation::new("starved", format!("not in {runs} runs: {}\n{state:#?}", names.join(", ")));
+        let checked = if starved.is_empty() { Ok(()) } else { Err(violation()) };
+        self.violations.record("nights.check_starved", checked);
+    }
+
     /// The last run has succeeded.
     pub(crate) fn check_end(&mut self, leader: &State, locks: &LockServer) {
         self.violations.record("end.check", end::check(leader, self.journal.state(), locks, &self.steps));

@@ -7,6 +7,7 @@ use os_upgrade_protocol::{Action as CommandAction, GroupName, HostName};
 use os_upgrade_worker_rules::{self as rules, WorkerConfig, WorkerLogic};
 
 use crate::plan::{HostPlan, application, host_name};
+use crate::steer_plan::Ailment;
 use crate::time::Micros;
 
 /// How long a worker waits for a reboot that it has begun.
@@ -29,6 +30,8 @@ pub(crate) struct Host {
     pub(crate) is_up: bool,
     /// Whether it hangs in its boot until somebody comes.
     pub(crate) hangs: bool,
+    /// The command that goes wrong on it each time, and how.
+    pub(crate) ailment: Option<(CommandAction, Ailment)>,
     /// The last command that its worker has dropped without an answer.
     pub(crate) unanswered: Option<u64>,
     pub(crate) linked: bool,
@@ -97,6 +100,7 @@ impl Host {
             booted_at: 0,
             is_up: true,
             hangs: false,
+            ailment: None,
             unanswered: None,
             linked: true,
             clock: TimeDelta::zero(),
@@ -112,6 +116,11 @@ impl Host {
     /// The id of its present boot.
     pub(crate) fn boot_id(&self) -> String {
         boot_id(self.boot)
+    }
+
+    /// How `action` goes wrong on it, if it does.
+    pub(crate) fn ailment_in(&self, action: CommandAction) -> Option<Ailment> {
+        self.ailment.filter(|(ailing, _)| *ailing == action).map(|(_, ailment)| ailment)
     }
 
     /// Starts the worker's process.

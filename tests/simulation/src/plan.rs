@@ -10,7 +10,7 @@ use fastrand::Rng;
 use os_upgrade_calendar::{Duration as WholeSeconds, Window};
 use os_upgrade_kernel::config::{Retries, Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
-use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use os_upgrade_shell::instance::RetentionSettings;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::command_plan::CommandPlan;
 use crate::fault::Fault;
 use crate::outage_plan::OutagePlan;
 use crate::queue_plan::QueuePlan;
-use crate::steer_plan::SteerPlan;
+use crate::steer_plan::{Ailment, BadHost, SteerPlan};
 use crate::time::{MILLI, Micros, SECOND};
 
 /// A world, before anything happens in it.
@@ -216,6 +216,11 @@ impl Plan {
                 self.settings.failed.insert(group.clone(), rng.u32(1..=2));
             }
         }
+        // With others there is somebody to starve.
+        let hosts = self.hosts.len();
+        if let Some(steer) = self.steer.as_mut().filter(|_| hosts > 1 && rng.u32(..3) == 0) {
+            steer.bad_host = Some(BadHost::draw(rng, hosts));
+        }
         self
     }
 
@@ -290,6 +295,15 @@ impl Plan {
             self.settings.auto_approve = true;
             if let Some(queue) = &mut self.queue {
                 queue.act_every = 3 * SECOND;
+            }
+        }
+        if bug == Bug::FailedCounted {
+            self.settings.provider = LockProvider::Embedded;
+            self.settings.on_failure = OnFailure::Hold;
+            self.settings.failed = self.settings.groups.keys().map(|group| (group.clone(), 1)).collect();
+            let bad_host = BadHost { index: 0, action: Action::Upgrade, ailment: Ailment::Fails };
+            if let Some(steer) = &mut self.steer {
+                steer.bad_host = Some(bad_host);
             }
         }
         if bug == Bug::LeftForTooLong {

@@ -8,6 +8,7 @@ mod contend;
 mod faults;
 mod heal;
 mod instances;
+mod nights;
 mod queue;
 mod reboot_command;
 mod rollback;
@@ -145,6 +146,9 @@ impl World {
         let mut settings = plan.settings.clone();
         if bug == Some(Bug::SlotFreedOnFailure) {
             settings.on_failure = OnFailure::Release;
+        }
+        if bug == Some(Bug::FailedCounted) {
+            settings.failed.clear();
         }
         if bug == Some(Bug::UnreachableUnlimited) {
             settings.reboot.unreachable_max = u32::MAX;

@@ -105,7 +105,7 @@ impl State {
         let number = active.number;
         match event {
             HostEvent::SlotGranted { group, provider, drain } => {
-                self.turns.granted(host, number);
+                self.turns.taken(host, number);
                 self.hold_slot(host, group, *provider, &Owner::Run(run.clone()), at);
                 self.slot_is_for(host, *drain, at);
             }
@@ -125,7 +125,12 @@ impl State {
                 }
             }
             HostEvent::TimedOut { .. } => {
-                let unanswered = self.active(run)?.host(host).and_then(RunHost::unanswered);
+                let active = self.active(run)?;
+                let is_bounded = active.rollout.max_preparing.is_some();
+                let unanswered = active.host(host).and_then(RunHost::unanswered);
+                if unanswered.is_some_and(|command| is_bounded && command.action == Action::Prepare) {
+                    self.turns.taken(host, number);
+                }
                 if let Some(sequence) = unanswered.and_then(|command| command.sequence) {
                     self.retractions.insert(sequence, host.clone());
                 }

@@ -1,6 +1,6 @@
 //! Whose turn it is: the host whose last turn lies most runs back goes first. A turn is a slot granted in a run, whatever
-//! comes of it: a host that fails each time moves behind the others each time. Turns are counted in runs, because the
-//! clock may be set back.
+//! comes of it, or, with `max-preparing`, a `prepare` that was not answered, as that kept others from being prepared: a host that fails
+//! each time moves behind the others each time. Turns are counted in runs, because the clock may be set back.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId};
@@ -58,7 +58,7 @@ impl Turns {
     }
 
     /// Records that `host` has its turn in the run of that number.
-    pub(crate) fn granted(&mut self, host: &HostName, run: u64) {
+    pub(crate) fn taken(&mut self, host: &HostName, run: u64) {
         self.last.record(host, run, |run| *run);
     }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::{EnrolmentFact, RunFact};
-use os_upgrade_kernel::{Fact, HostEvent, HostStatus, LockProvider, RunHost, State};
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_kernel::{Fact, HostEvent, HostStatus, LockProvider, Reason, RunHost, State};
+use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use super::violation::Violation;
 
@@ -16,6 +16,8 @@ use super::violation::Violation;
 pub(super) struct TurnOrder {
     /// How many runs have started.
     runs: u64,
+    /// Whether a host that does not answer `prepare` keeps others from being prepared.
+    preparing_is_bounded: bool,
     /// The number of the run in which each host had its last turn.
     last: BTreeMap<HostName, u64>,
 }
@@ -23,8 +25,17 @@ pub(super) struct TurnOrder {
 impl TurnOrder {
     /// `fact` follows on `before`, at `at` by the leader's clock.
     pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact, before: &State) -> Result<(), Violation> {
-        if let Fact::Run(RunFact::Started { .. }) = fact {
+        if let Fact::Run(RunFact::Started { rollout, .. }) = fact {
             self.runs += 1;
+            self.preparing_is_bounded = rollout.max_preparing.is_some();
+        } else if let Fact::Run(RunFact::Host { host, event: HostEvent::TimedOut { reason }, .. }) = fact {
+            let is_unprepared = matches!(
+                reason,
+                Reason::PrepareTimeout { .. } | Reason::NoReply { action: Action::Prepare, .. }
+            );
+            if is_unprepared && self.preparing_is_bounded {
+                self.last.insert(host.clone(), self.runs);
+            }
         } else if let Fact::Enrolment(EnrolmentFact::HostRemoved { host, .. }) = fact {
             self.last.remove(host);
         } else if let Fact::Run(RunFact::Host {

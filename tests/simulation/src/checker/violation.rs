@@ -20,6 +20,7 @@
 //! | preparing | no more hosts are told to prepare than the rollout says, but for one of each group and those that hold a slot | `rollout` |
 //! | retries | no host is prepared more often than the rollout says | `rollout` |
 //! | early | no host is overdue or times out before its time | `rollout` |
+//! | starved | while one host goes wrong in each run, every other one to which a slot is open is upgraded within three runs | `world/nights` |
 //! | result | a run is completed only if somebody is upgraded and nobody was not reached | `rollout` |
 //! | target | a run of chosen hosts has those alone | `runs` |
 //! | deferred | on a deferred host nothing begins, and a deferral ends when its end has come, or by an operator | `pause` |

@@ -12,6 +12,7 @@ use os_upgrade_shell::instance::Instance as Logic;
 
 use super::World;
 use crate::agenda::Item;
+use crate::host::Host;
 use crate::peer::Peer;
 use crate::plan::window;
 use crate::time::{MINUTE, Micros, SECOND};
@@ -127,6 +128,9 @@ impl World {
         if self.can_schedule_run() && !self.scheduled_run_ends() {
             return;
         }
+        if !self.nights_with_a_bad_host() {
+            return;
+        }
         for last in 1..=LAST_RUNS_MAX {
             let earlier = self.operators.runs;
             if !self.until("every host is seen", World::sees_every_host)
@@ -203,12 +207,17 @@ impl World {
 
     /// Whether every host is up and the leader sees it.
     pub(super) fn sees_every_host(&self) -> bool {
+        self.sees_hosts(|_| true)
+    }
+
+    /// Whether every host that is meant is up and the leader sees it.
+    pub(super) fn sees_hosts(&self, is_meant: impl Fn(&Host) -> bool) -> bool {
         let Some(leader) = self.leader() else { return false };
-        let seen = |host: &crate::host::Host| {
+        let seen = |host: &Host| {
             let seen = leader.inventory().view().hosts.get(&host.name);
             host.process.is_some() && seen.is_some_and(|seen| seen.reachability != Reachability::Unreachable)
         };
-        self.hosts.iter().all(seen)
+        self.hosts.iter().filter(|host| is_meant(host)).all(seen)
     }
 
     /// Whether a scheduled run is possible: not if a clock that was ahead has started one in an occurrence that is
@@ -244,7 +253,7 @@ impl World {
         Self::put_config(config)
     }
 
-    fn base_config(&self) -> Config {
+    pub(super) fn base_config(&self) -> Config {
         let Config { worker_applications, rollout, .. } = self.plan.config.clone();
         // Every host comes back now, and none should be given up because it is slow.
         let Rollout { boot_timeout, prepare_timeout, upgrade_timeout, expected_duration, .. } =
@@ -254,7 +263,7 @@ impl World {
         Config { worker_applications, rollout, ..Config::default() }
     }
 
-    fn put_config(config: Config) -> Request {
+    pub(super) fn put_config(config: Config) -> Request {
         let operation = ConfigOperation::Put { config, expected: Expected::Anything };
         Request::new("operator", operation).into()
     }
@@ -263,7 +272,7 @@ impl World {
         self.trigger_for(3 * 3_600)
     }
 
-    fn trigger_for(&mut self, seconds: u64) -> Request {
+    pub(super) fn trigger_for(&mut self, seconds: u64) -> Request {
         let mut request = self.trigger();
         if let Operation::Run(RunOperation::Trigger { timeout, .. }) = &mut request.operation {
             *timeout = Some(os_upgrade_calendar::Duration::from_secs(seconds));

@@ -22,6 +22,7 @@ use crate::fault::Fault;
 use crate::host::{PlainWork, Process};
 use crate::peer::Peer;
 use crate::request::{Answers, Request, RequestKind, WorkerRequest};
+use crate::steer_plan::Ailment;
 use crate::time::{MILLI, MINUTE, Micros, SECOND, beginning, span};
 
 /// How long a worker waits for the bus.
@@ -259,8 +260,12 @@ impl World {
                 Command::Prepare { .. } | Command::Upgrade { .. } => None,
             },
         };
+        let ailment = self.hosts[index].ailment_in(work.action);
         if let Some(Process::Plain(at_work @ None)) = &mut self.hosts[index].process {
             *at_work = Some(work);
+            if ailment == Some(Ailment::Hangs) {
+                return;
+            }
             let (time, process) = (self.handler_time(), self.hosts[index].process_count);
             let what = Worker::PlainDone { sequence: delivery.sequence };
             self.at(time, Item::Worker { host: index, process, what });
@@ -358,12 +363,21 @@ impl World {
         self.checker.handler_begun(index, &begun);
         let time = self.handler_time();
         let host = &self.hosts[index];
+        let ailment = match call.call {
+            Call::Prepare => host.ailment_in(CommandAction::Prepare),
+            Call::Upgrade => host.ailment_in(CommandAction::Upgrade),
+            Call::Health => None,
+        };
+        if ailment == Some(Ailment::Hangs) {
+            return;
+        }
         let (process, boot, sequence) = (host.process_count, host.boot, call.sequence);
         if call.call == Call::Upgrade && self.occurs(Fault::UpgradeReboots) {
             // The upgrade is resumed after the boot.
             return self.after(time, Item::Reboot { host: index, boot, command: None });
         }
-        let failed = self.occurs(Fault::HandlerFails).then(|| "no luck".to_owned());
+        let fails = self.occurs(Fault::HandlerFails) || ailment == Some(Ailment::Fails);
+        let failed = fails.then(|| "no luck".to_owned());
         let reboots = self.hosts[index].reboots;
         let result = match (call.call, failed) {
             (Call::Prepare, failed) => HandlerResult::Prepare(failed.map_or(Ok(()), Err)),
@@ -381,11 +395,12 @@ impl World {
     fn begin_reboot(&mut self, index: usize, call: &RebootCall, wall: DateTime<Utc>) {
         self.checker.reboot_begun(index, call.sequence, wall);
         let (process, boot) = (self.hosts[index].process_count, self.hosts[index].boot);
-        if !self.occurs(Fault::RebootFails) {
+        let fails = self.hosts[index].ailment_in(CommandAction::Reboot) == Some(Ailment::Fails);
+        if !fails && !self.occurs(Fault::RebootFails) {
             let command = Some(call.sequence);
             self.after(5 * SECOND, Item::Reboot { host: index, boot, command });
         }
-        let result = if self.occurs(Fault::HandlerFails) { Err("no".to_owned()) } else { Ok(()) };
+        let result = if fails || self.occurs(Fault::HandlerFails) { Err("no".to_owned()) } else { Ok(()) };
         let event = rules::Event::RebootReturned { sequence: call.sequence, result };
         self.after(SECOND, Item::Worker { host: index, process, what: Worker::Event(event) });
     }
@@ -484,7 +499,8 @@ impl World {
 
     fn plain_worker_replies(&mut self, index: usize, work: &PlainWork) {
         let reboots = self.hosts[index].reboots;
-        let result = if self.occurs(Fault::HandlerFails) {
+        let fails = self.hosts[index].ailment_in(work.action) == Some(Ailment::Fails);
+        let result = if fails || self.occurs(Fault::HandlerFails) {
             Outcome::error("no luck")
         } else if work.action == CommandAction::Upgrade && self.rng.u32(..1_000) < reboots {
             Outcome::RebootRequired
@@ -532,10 +548,11 @@ impl World {
         host.is_up = false;
         self.checker.went_down(index, command);
         self.kubelet_stops(index);
-        if self.occurs(Fault::BootHangs) {
+        let never_boots = self.hosts[index].ailment_in(CommandAction::Reboot) == Some(Ailment::Hangs);
+        if never_boots || self.occurs(Fault::BootHangs) {
             self.hosts[index].hangs = true;
             // Sometimes somebody comes soon.
-            if self.rng.bool() {
+            if !never_boots && self.rng.bool() {
                 self.after(10 * MINUTE, Item::Booted { host: index });
             }
             return;
