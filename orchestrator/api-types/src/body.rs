@@ -1,6 +1,7 @@
 //! Bodies and parts of bodies that several resources share.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -112,8 +113,20 @@ impl<K, T> Entry<K, T> {
 }
 
 /// The number of hosts in each status; statuses without hosts are absent.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>);
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Counts(#[schema(inline)] pub BTreeMap<String, u64>);
+
+impl Counts {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<&BTreeMap<HostStatus, usize>> for Counts {
+    fn from(counts: &BTreeMap<HostStatus, usize>) -> Self {
+        Self(counts.iter().map(|(status, count)| (status.as_str().to_owned(), *count as u64)).collect())
+    }
+}
 
 /// A part of a body whose two sides have types of their own: a server sends an `S`, and a client reads an `R`. `Other` is what only a
 /// newer server says.

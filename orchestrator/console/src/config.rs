@@ -60,6 +60,11 @@ impl Describe for Warning {
                  with that sum",
                 groups.join(", ")
             ),
+            Self::PrepareUnbounded { max_preparing } => write!(
+                f,
+                "rollout/max-preparing: a host that does not answer prepare is one of the {max_preparing} until the run ends, unless \
+                 rollout/prepare-timeout is set"
+            ),
             Self::FewerHosts { max_concurrent, hosts } => write!(
                 f,
                 "rollout/max-concurrent: {max_concurrent} is more than the {} that take part",

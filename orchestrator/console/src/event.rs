@@ -10,6 +10,7 @@ use os_upgrade_kernel::reboot_queue::EntryStep;
 use os_upgrade_kernel::run::HostStep;
 
 use crate::describe::Describe;
+use crate::progress::counted;
 
 impl Describe for SiteEvent {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -19,10 +20,14 @@ impl Describe for SiteEvent {
 
 fn sentence(event: &SiteEvent) -> String {
     match event {
-        SiteEvent::RunStarted { run, actor, reason, hosts, skipped, .. } => {
+        SiteEvent::RunStarted { run, actor, reason, hosts, skipped, targeted, .. } => {
+            let chosen = if *targeted { "chosen " } else { "" };
             let by = actor.as_deref().unwrap_or("its maintenance window");
             let skipped = if *skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
-            format!("run {run} started by {by} ({hosts} hosts{skipped}){}", because(reason.as_deref()))
+            format!(
+                "run {run} started by {by} ({hosts} {chosen}hosts{skipped}){}",
+                because(reason.as_deref())
+            )
         }
         SiteEvent::RunUpgrading { run } => format!("run {run}: every host is prepared"),
         SiteEvent::RunStopping { run, host: Some(host), .. } => {
@@ -32,7 +37,8 @@ fn sentence(event: &SiteEvent) -> String {
             let by = by(actor.as_deref());
             format!("run {run} starts no further host, {cause}{by}{}", because(reason.as_deref()))
         }
-        SiteEvent::RunEnded { run, result } => format!("run {run} {result}"),
+        SiteEvent::RunEnded { run, result, counts } if counts.is_empty() => format!("run {run} {result}"),
+        SiteEvent::RunEnded { run, result, counts } => format!("run {run} {result}: {}", counted(counts)),
         SiteEvent::RunMissed { window_start, why, unrecorded, .. } => {
             let more = unrecorded.map_or_else(String::new, |more| format!(", and {more} runs before it"));
             format!("the run of the window at {window_start} was missed{more}: {}", why.text)

@@ -9,6 +9,7 @@ use os_upgrade_kernel::{Fact, HostEvent, MissedRun, NodeStep, Reason, StopCause}
 use os_upgrade_protocol::{HostName, time};
 
 use crate::describe::describe;
+use crate::progress::counted;
 
 /// How important a fact is to an operator, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +57,9 @@ fn run(fact: &RunFact) -> (Importance, String) {
                 StopCause::Restored { actor } => format!("run {run} given up by {actor}"),
             },
         ),
-        RunFact::Ended { run, result } => (Site, format!("run {run} ended {}", result.as_str())),
+        RunFact::Ended { run, result, counts } => {
+            (Site, format!("run {run} ended {}: {}", result.as_str(), counted(&counts.into())))
+        }
         RunFact::Missed(MissedRun { start, reason, .. }) => {
             (Site, format!("run of {} missed: {}", time::format(*start), describe(reason)))
         }

@@ -2,6 +2,7 @@
 //! failed runs there.
 
 use os_upgrade_console::describe;
+use os_upgrade_console::progress::counted;
 use os_upgrade_kernel::fact::{ConfigFact, RunFact, SlotFact};
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
 use os_upgrade_shell::instance::Warning;
@@ -51,9 +52,12 @@ fn log_run(fact: &RunFact) {
             let reason = trigger.reason();
             tracing::info!(%run, by, reason, %not_after, hosts = hosts.len() - skipped, skipped, "run started");
         }
-        RunFact::Ended { run, result: RunResult::Completed } => tracing::info!(%run, "run completed"),
-        RunFact::Ended { run, result } => {
-            tracing::warn!(%run, result = result.as_str(), "run ended without completing");
+        RunFact::Ended { run, result: RunResult::Completed, counts } => {
+            tracing::info!(%run, hosts = counted(&counts.into()), "run completed");
+        }
+        RunFact::Ended { run, result, counts } => {
+            let hosts = counted(&counts.into());
+            tracing::warn!(%run, result = result.as_str(), hosts, "run ended without completing");
         }
         RunFact::Host { run, host, event: HostEvent::Upgraded } => {
             tracing::info!(%run, %host, "host upgraded");

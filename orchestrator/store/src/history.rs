@@ -61,6 +61,8 @@ pub struct RunRow {
     pub result: Option<String>,
     /// A JSON object of status to number of hosts, without zeros.
     pub counts: Box<RawValue>,
+    /// Whether it is a run of chosen hosts.
+    pub targeted: bool,
 }
 
 /// A host of a run.
@@ -248,7 +250,7 @@ pub struct HostDetail {
 /// The most facts about one host of a run. A host that is upgraded has some ten.
 const HOST_FACTS_MAX: u32 = 1_000;
 const RUN_COLUMNS: &str = "id, trigger_kind, actor, reason, started_at, not_after, phase, rollout, stopping, ended_at, \
-                           result, counts";
+                           result, counts, targeted";
 /// The condition of a [`RunFilter`], with its parameters from `?1` to `?4`.
 const RUN_CONDITION: &str = "(?1 IS NULL OR result = ?1) AND (?2 IS NULL OR started_at >= ?2) \
                              AND (?3 IS NULL OR started_at < ?3) AND (?4 IS NULL OR EXISTS \
@@ -566,6 +568,7 @@ impl RunRow {
             ended_at: row::optional_time(row, "ended_at")?,
             result: row.try_get("result")?,
             counts: json("counts", row.try_get("counts")?)?,
+            targeted: row.try_get("targeted")?,
         })
     }
 }

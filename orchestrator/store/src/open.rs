@@ -18,9 +18,10 @@ const APPLICATION_ID: u32 = 0x4F53_5550;
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only: a released migration never changes, not even in its comments.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (16, "schema", include_str!("../../../migrations/0016_schema.sql")),
     (17, "lists", include_str!("../../../migrations/0017_lists.sql")),
+    (18, "targeted", include_str!("../../../migrations/0018_targeted.sql")),
 ];
 
 /// The oldest schema that is brought up to date. Builds that were never released made it in steps; older ones stop before it.

@@ -1,6 +1,6 @@
 //! The writing SQL.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use os_upgrade_console::describe;
 use os_upgrade_kernel::run::Ended;
@@ -139,7 +139,7 @@ pub(super) async fn base(connection: &mut SqliteConnection, first: &Committed) -
 
 async fn run(connection: &mut SqliteConnection, run: &Run) -> sqlx::Result<()> {
     let upsert = "INSERT INTO runs (id, trigger_kind, actor, reason, started_at, not_after, phase, rollout, stopping, \
-         ended_at, result, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+         ended_at, result, counts, targeted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
          ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, stopping = excluded.stopping, \
          ended_at = excluded.ended_at, result = excluded.result, counts = excluded.counts";
     query(upsert)
@@ -154,15 +154,11 @@ async fn run(connection: &mut SqliteConnection, run: &Run) -> sqlx::Result<()> {
         .bind(run.stopping.as_ref().map(json))
         .bind(run.ended.map(|ended| to_text(ended.at)))
         .bind(run.ended.map(|ended| ended.result.as_str()))
-        .bind(json(&counts(run)))
+        .bind(json(&run.counts()))
+        .bind(run.trigger.is_targeted())
         .execute(connection)
         .await?;
     Ok(())
-}
-
-fn counts(run: &Run) -> BTreeMap<&'static str, usize> {
-    let count = |status: HostStatus| (status.as_str(), run.count(status));
-    HostStatus::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect()
 }
 
 async fn hosts(connection: &mut SqliteConnection, change: &RunChange) -> sqlx::Result<()> {

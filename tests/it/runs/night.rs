@@ -65,4 +65,8 @@ async fn bad_hosts_cost_themselves() {
     site.orchestrator.done(&["hosts", "defer", "--end", "h09"]).await;
     let last = site.orchestrator.done(&["run", "start", "h*9", "-o", "name"]).await;
     assert_eq!(rest.await_end(last.trim()).await.statuses(), BTreeMap::from([("h09", "upgraded")]));
+    let listed = site.orchestrator.done(&["run", "list", "--limit", "1"]).await;
+    assert!(listed.contains("chosen hosts"), "{listed}");
+    let events = site.orchestrator.done(&["events", "--run", last.trim()]).await;
+    assert!(events.contains("(1 chosen hosts)") && events.contains("completed: 1 upgraded"), "{events}");
 }

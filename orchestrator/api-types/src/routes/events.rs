@@ -18,7 +18,7 @@ use strum::VariantNames as _;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 
-use crate::body::{Millis, Stamp, Why};
+use crate::body::{Counts, Millis, Stamp, Why};
 use crate::query::Parameters;
 use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
@@ -62,6 +62,7 @@ pub(crate) fn example() -> serde_json::Value {
         "kind": "run-ended",
         "run": "019aa3f0-0000-7000-8000-000000000001",
         "result": "completed",
+        "counts": { "skipped": 1, "upgraded": 59 },
     })
 }
 
@@ -228,6 +229,9 @@ pub enum SiteEvent {
         hosts: u64,
         /// The number of hosts that are skipped.
         skipped: u64,
+        /// Whether it is a run of chosen hosts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        targeted: bool,
     },
     /// Every host of a run is prepared; upgrades begin.
     RunUpgrading {
@@ -258,6 +262,9 @@ pub enum SiteEvent {
         run: String,
         #[schema(value_type = RunResultWord)]
         result: Word<RunResult>,
+        /// How many of its hosts ended in each status.
+        #[serde(default, skip_serializing_if = "Counts::is_empty")]
+        counts: Counts,
     },
     /// A run was due in a maintenance window, and can no longer start in it.
     RunMissed {

@@ -361,6 +361,9 @@ pub struct Run<'a> {
     pub rollout: TwoSided<&'a RawValue, Value>,
     #[schema(value_type = Counts)]
     pub counts: TwoSided<&'a RawValue, Counts>,
+    /// Whether it is a run of chosen hosts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub targeted: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

@@ -67,7 +67,9 @@ fn of_run(fact: RunFact) -> SiteEvent {
         RunFact::Started { run, trigger, not_after, hosts, .. } => started(&run, &trigger, not_after, &hosts),
         RunFact::UpgradesBegan { run } => SiteEvent::RunUpgrading { run: run.to_string() },
         RunFact::Stopping { run, cause } => stopping(&run, &cause),
-        RunFact::Ended { run, result } => SiteEvent::RunEnded { run: run.to_string(), result: result.into() },
+        RunFact::Ended { run, result, counts } => {
+            SiteEvent::RunEnded { run: run.to_string(), result: result.into(), counts: (&counts).into() }
+        }
         RunFact::Missed(run) => missed(&run),
         RunFact::Host { run, host, event } => step(&run, &host, &event),
     }
@@ -207,6 +209,7 @@ fn started(run: &RunId, trigger: &Trigger, not_after: DateTime<Utc>, hosts: &[En
         not_after: Stamp(not_after),
         hosts: (hosts.len() - skipped) as u64,
         skipped: skipped as u64,
+        targeted: trigger.is_targeted(),
     }
 }
 

@@ -120,6 +120,7 @@ fn brief(run: &RunRow) -> Run<'_> {
         stopping: run.stopping.as_deref().map(TwoSided::Sent),
         rollout: TwoSided::Sent(&run.rollout),
         counts: TwoSided::Sent(&run.counts),
+        targeted: run.targeted,
     }
 }
 

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Counts, HostOfRun, Stamp, TwoSided, Why};
+use os_upgrade_api_types::body::{HostOfRun, Stamp, TwoSided, Why};
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
     CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, NotReached, OldestSuccess, Paused, READ,
@@ -20,8 +20,8 @@ use os_upgrade_calendar::Duration;
 use os_upgrade_console::sentence;
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Explainer, Forecast, HostStatus, NOT_REACHED_RUNS, Pause, Run, RunHost, SeenHost, State as Kernel,
-    denied, lasting_warnings,
+    Explainer, Forecast, NOT_REACHED_RUNS, Pause, Run, RunHost, SeenHost, State as Kernel, denied,
+    lasting_warnings,
 };
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
@@ -244,7 +244,7 @@ fn current_upgrade<'a>(explainer: &Explainer<'_>, run: &'a Run) -> CurrentUpgrad
         start_time: Stamp(run.started_at),
         not_after: Stamp(run.not_after),
         stopping: run.stopping.as_ref().map(TwoSided::Sent),
-        counts: counts(run),
+        counts: (&run.counts()).into(),
         hosts: hosts_of(explainer, run),
     }
 }
@@ -257,15 +257,9 @@ fn last_upgrade<'a>(explainer: &Explainer<'_>, run: &'a Run) -> Option<LastUpgra
         start_time: Stamp(run.started_at),
         end_time: Stamp(ended.at),
         result: ended.result.into(),
-        counts: counts(run),
+        counts: (&run.counts()).into(),
         hosts: hosts_of(explainer, run),
     })
-}
-
-fn counts(run: &Run) -> Counts {
-    let counts = HostStatus::ALL.into_iter().map(|status| (status, run.count(status)));
-    let present = counts.filter(|(_, count)| *count > 0);
-    Counts(present.map(|(status, count)| (status.as_str().to_owned(), count as u64)).collect())
 }
 
 /// The hosts of a run, by name.

@@ -380,7 +380,8 @@ async fn one_run_with_its_hosts_and_events() {
     let (status, found) = api.call(last, "").await;
     let id = found["events"][0]["id"].clone();
     expected["events"] = json!([
-        {"id": id, "time": "2026-11-21T05:00:07.000Z", "kind": "run-ended", "run": "r1", "result": "failed"},
+        {"id": id, "time": "2026-11-21T05:00:07.000Z", "kind": "run-ended", "run": "r1", "result": "failed",
+         "counts": {"failed": 1, "not-reached": 1}},
     ]);
     assert_eq!((status, found), (200, expected));
     let all: RunInFull<'_> = api.read("GET /v1/state/os-upgrade/runs/r1").await;

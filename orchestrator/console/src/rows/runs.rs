@@ -157,9 +157,10 @@ pub fn why_missed(missed: &MissedRun) -> String {
     format!("{}{}", missed.why.text, more.unwrap_or_default())
 }
 
-/// Who or what started the run.
+/// Who or what started the run, and whether with chosen hosts.
 pub fn by(run: &Run<'_>) -> String {
-    run.actor.as_ref().unwrap_or(&run.trigger).to_string()
+    let chosen = if run.targeted { ", chosen hosts" } else { "" };
+    format!("{}{chosen}", run.actor.as_ref().unwrap_or(&run.trigger))
 }
 
 /// How it ended, or what goes on in it.

@@ -80,6 +80,8 @@ pub enum Warning {
         /// The first groups, each with its slots, such as `edge: 2`; empty where a lock server has them.
         groups: Vec<String>,
     },
+    /// A host that does not answer `prepare` is one of the `max_preparing` until the run ends.
+    PrepareUnbounded { max_preparing: u32 },
     /// There are fewer hosts than may be upgraded at once.
     FewerHosts {
         /// The configured limit.
@@ -126,6 +128,7 @@ pub fn warnings(state: &State, view: &View, proposed: Option<&Config>, now: Date
     found.extend(unused_windows(current, config, &then, &view, now));
     found.extend(too_concurrent(&then, &view));
     found.extend(failures_hold_slots(&then, &view));
+    found.extend(prepare_unbounded(config));
     shorten(found)
 }
 
@@ -255,6 +258,11 @@ fn failures_hold_slots(state: &State, view: &View) -> Option<Warning> {
         LockProvider::External => Vec::new(),
     };
     (!groups.is_empty()).then_some(Warning::FailuresHoldSlots { needed, groups: named })
+}
+
+fn prepare_unbounded(config: &Config) -> Option<Warning> {
+    let max_preparing = config.rollout.max_preparing?;
+    config.rollout.prepare_timeout.is_none().then_some(Warning::PrepareUnbounded { max_preparing })
 }
 
 fn too_concurrent(state: &State, view: &View) -> Option<Warning> {

@@ -53,12 +53,17 @@ fn end_run(run: &Run, actor: &str) -> Vec<Fact> {
         | HostStatus::Cancelled
         | HostStatus::NotReached => None,
     };
-    let hosts = run.hosts().iter().filter_map(|(name, host)| Some((name, event(host.status)?)));
-    let mut facts: Vec<Fact> = hosts.map(|(name, event)| Fact::of_host(&run.id, name, event)).collect();
+    let (mut facts, mut ended) = (Vec::new(), run.clone());
+    for (name, host) in run.hosts() {
+        let Some(event) = event(host.status) else { continue };
+        // The time does not matter to what is counted.
+        ended.apply(name, &event, run.started_at).expect("each status has the event that ends it");
+        facts.push(Fact::of_host(&run.id, name, event));
+    }
     if run.stopping.is_none() {
         let cause = StopCause::Restored { actor: actor.to_owned() };
         facts.push(Fact::Run(RunFact::Stopping { run: run.id.clone(), cause }));
     }
-    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: RunResult::Failed }));
+    facts.push(Fact::Run(RunFact::ended(&ended, RunResult::Failed)));
     facts
 }

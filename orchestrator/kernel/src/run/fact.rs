@@ -1,11 +1,14 @@
 //! What becomes true of a run.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
-use super::state::{RunResult, StopCause, Trigger};
+use super::host::HostStatus;
+use super::state::{Run, RunResult, StopCause, Trigger};
 use crate::about::{About, AuditList, OwnerRef, Part};
 use crate::config::Rollout;
 use crate::start::MissedRun;
@@ -47,6 +50,9 @@ pub enum RunFact {
         run: RunId,
         /// How it ended.
         result: RunResult,
+        /// How many of its hosts ended in each status.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        counts: BTreeMap<HostStatus, usize>,
     },
     /// A run was due in an occurrence of the maintenance windows, and can no longer start in it.
     #[serde(rename = "run-missed")]
@@ -62,6 +68,11 @@ pub enum RunFact {
 }
 
 impl RunFact {
+    /// That `run`, each of whose hosts has a final status, has ended with `result`.
+    pub(crate) fn ended(run: &Run, result: RunResult) -> Self {
+        Self::Ended { run: run.id.clone(), result, counts: run.counts() }
+    }
+
     /// What it is about.
     pub(crate) fn about(&self) -> About<'_> {
         match self {

@@ -30,7 +30,9 @@ impl State {
             RunFact::UpgradesBegan { run } => self.active(run)?.phase = Phase::Upgrading,
             RunFact::Missed(run) => self.missed.missed(run),
             RunFact::Stopping { run, cause } => return self.apply_stopping(run, cause, at),
-            RunFact::Ended { run, result } => return self.apply_ended(run, Ended { at, result: *result }),
+            RunFact::Ended { run, result, counts: _ } => {
+                return self.apply_ended(run, Ended { at, result: *result });
+            }
             RunFact::Host { run, host, event } => return self.apply_host(run, host, event, at),
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! A run: one pass through the hosts of a site, with the state of each host in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
@@ -379,6 +379,15 @@ impl Run {
     /// How many hosts are in `status`.
     pub fn count(&self, status: HostStatus) -> usize {
         self.index.count(status)
+    }
+
+    /// How many hosts are in each status that any of them is in.
+    pub fn counts(&self) -> BTreeMap<HostStatus, usize> {
+        HostStatus::ALL
+            .map(|status| (status, self.count(status)))
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect()
     }
 
     /// Whether every host has a final status.

@@ -33,7 +33,7 @@ fn end(state: &State, view: &View, run: &Run, has_expired: bool, now: DateTime<U
             facts.extend(state.after_failure(name));
         }
     }
-    facts.push(Fact::Run(RunFact::Ended { run: run.id.clone(), result: ended.result(has_expired) }));
+    facts.push(Fact::Run(RunFact::ended(&ended, ended.result(has_expired))));
     facts
 }
 

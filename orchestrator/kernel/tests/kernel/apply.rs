@@ -1,5 +1,7 @@
 //! Facts that do not apply to the state are refused with a typed error and change nothing.
 
+use std::collections::BTreeMap;
+
 use os_upgrade_kernel::fact::{ControlFact, RunFact, SlotFact};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{ApplyError, Fact, HostEvent, LockProvider, Record, RunResult};
@@ -20,7 +22,10 @@ fn inapplicable_facts_change_nothing() {
     let wrong_run = ApplyError::WrongRun { fact: run("r0") };
     let table = [
         (Fact::Run(RunFact::UpgradesBegan { run: run("r0") }), wrong_run.clone()),
-        (Fact::Run(RunFact::Ended { run: run("r0"), result: RunResult::Failed }), wrong_run.clone()),
+        (
+            Fact::Run(RunFact::Ended { run: run("r0"), result: RunResult::Failed, counts: BTreeMap::new() }),
+            wrong_run.clone(),
+        ),
         (
             Fact::Run(RunFact::Host { run: run("r0"), host: h1.clone(), event: HostEvent::Upgraded }),
             wrong_run,

@@ -149,6 +149,22 @@ fn failures_that_would_hold_every_slot_are_told() {
     }
 }
 
+#[test]
+fn prepare_without_a_bound_is_told() {
+    let told = Warning::PrepareUnbounded { max_preparing: 2 };
+    for (rollout, expected) in [
+        (json!({"max-preparing": 2}), true),
+        (json!({"max-preparing": 2, "prepare-timeout": "30m"}), false),
+        (json!({"prepare-timeout": "30m"}), false),
+        // All are told to prepare at once, as the specification has it.
+        (json!({}), false),
+    ] {
+        let (state, view) = site(lenient());
+        let found = warnings(&state, &view, Some(&parse(&json!({"rollout": rollout}))), start());
+        assert_eq!(found.contains(&told), expected, "{rollout}");
+    }
+}
+
 /// Whether a run starts at once depends on the state, and on what the leader says of clock and secrets.
 #[test]
 fn a_run_starts_at_once_only_where_one_can() {

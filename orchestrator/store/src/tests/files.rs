@@ -136,9 +136,9 @@ async fn newer_schema_is_refused() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 17, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 18, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 17, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 18, .. }), "{error:?}");
 }
 
 /// Facts, each as an older schema has it: without what it is about but for its actor.
@@ -172,8 +172,8 @@ const STORED: [&str; 22] = [
 async fn older_schemas_are_brought_up_to_date() {
     let steps = "(8, 'projection', '2026-11-22', 1, x'00', 1), (15, 'pruned', '2026-11-27', 1, x'00', 1)";
     for (versions, expected) in [
-        (steps.to_owned(), vec!["8", "15", "16", "17"]),
-        (format!("(16, 'schema', '2026-11-28', 1, x'{}', 1)", checksum_of_16()), vec!["16", "17"]),
+        (steps.to_owned(), vec!["8", "15", "16", "17", "18"]),
+        (format!("(16, 'schema', '2026-11-28', 1, x'{}', 1)", checksum_of_16()), vec!["16", "17", "18"]),
     ] {
         let directory = TempDir::new().unwrap();
         let path = older_store(&directory, &versions).await;
@@ -218,6 +218,26 @@ async fn commands_are_read_from_older_schemas() {
     let found: Vec<_> =
         found.iter().map(|command| (command.sequence, command.host.as_str(), command.action)).collect();
     assert_eq!(found, [(9, "h1", Action::Upgrade), (11, "h3", Action::Reboot), (12, "h2", Action::Reboot)]);
+}
+
+#[tokio::test]
+async fn runs_of_chosen_hosts_are_told_in_older_stores() {
+    let directory = TempDir::new().unwrap();
+    let path =
+        older_store(&directory, &format!("(16, 'schema', '2026-11-28', 1, x'{}', 1)", checksum_of_16()))
+            .await;
+    let mut older = connect(&path).await;
+    for (number, targeted) in [(1, ""), (2, r#","targeted":true"#)] {
+        let rows = format!(
+            r#"INSERT INTO runs VALUES ({number}, 'r{number}', 'operator', 'eve', '2026-11-21', '2026-11-21', 'upgrading', '{{}}', NULL, NULL, NULL, '{{}}', NULL);
+               INSERT INTO facts VALUES (5{number}, 0, '2026-11-22T00:00:00.000000000Z', 'run-started', NULL, 'eve', 'r{number}', NULL,
+               '{{"type":"run-started","run":"r{number}","trigger":{{"kind":"operator","actor":"eve"{targeted}}}}}')"#
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(&mut older).await.unwrap();
+    }
+    sqlx::Connection::close(older).await.unwrap();
+    Projector::open(&path, "site").await.unwrap().close().await.unwrap();
+    assert_eq!(rows(&path, "SELECT id, targeted FROM runs ORDER BY id").await, ["r1 | 0", "r2 | 1"]);
 }
 
 fn fact(json: &str) -> Fact {

@@ -86,7 +86,7 @@ async fn rows_of_a_failed_run() {
     let run = [
         "1 | r1 | operator | api | 2026-11-21T05:00:03.000000000Z | 2026-11-21T09:00:03.000000000Z | upgrading",
         rollout.as_str(),
-        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"failed":1,"not-reached":1} | -"#,
+        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"failed":1,"not-reached":1} | - | 0"#,
     ];
     assert_eq!(rows(&store.path(), "SELECT * FROM runs").await, [run.join(" | ")]);
     assert_eq!(

@@ -199,7 +199,19 @@ fn facts() {
             r#"{"type":"run-stopping","run":"r1","cause":{"kind":"cancelled","actor":"eve"}}"#,
         ),
         (
-            Fact::Run(RunFact::Ended { run: r.clone(), result: RunResult::TimedOut }),
+            Fact::Run(RunFact::Ended {
+                run: r.clone(),
+                result: RunResult::TimedOut,
+                counts: [(HostStatus::Upgraded, 59), (HostStatus::NotReached, 1)].into(),
+            }),
+            r#"{"type":"run-ended","run":"r1","result":"timed-out","counts":{"upgraded":59,"not-reached":1}}"#,
+        ),
+        (
+            Fact::Run(RunFact::Ended {
+                run: r.clone(),
+                result: RunResult::TimedOut,
+                counts: std::collections::BTreeMap::new(),
+            }),
             r#"{"type":"run-ended","run":"r1","result":"timed-out"}"#,
         ),
         (

@@ -119,7 +119,7 @@
   + host-withdrawn actor=admin host=h4 reason=moved
   + r1 h4: cancelled reason=(host-withdrawn actor=admin reason=moved)
   + slot-release-due host=h4 why=not-needed
-  + run-ended result=completed run=r1
+  + run-ended counts=(cancelled=3 upgraded=2) result=completed run=r1
   = done
   ! unlock h4 of default, retract 6 of h5
 > state
@@ -165,7 +165,7 @@
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=1 skipped=4) result=cancelled run=r2
   = done
   ! unlock h4 of default, retract 6 of h5
 > settings embedded hold default:1

@@ -60,7 +60,7 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(skipped=2 upgraded=1) result=completed run=r1
 > state
   r1 completed
   h1 upgraded
@@ -96,7 +96,7 @@
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
   + r2 h4: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=2 skipped=2) result=cancelled run=r2
   = done
   ! nothing
 > tick

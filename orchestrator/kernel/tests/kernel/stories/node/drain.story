@@ -94,7 +94,7 @@
   + node host=h2 step=uncordoned
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=2) result=completed run=r1
   ! nothing
 > state
   r1 completed

@@ -56,7 +56,7 @@
 > tick
   + r1 h1: upgraded
   + r1 h2: not-reached reason=(drain-timed-out after=10m)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1 upgraded=1) result=timed-out run=r1
 > cluster h1 unreachable
   + node host=h1 step=(waiting waits=(unreachable why=timed-out))
 > explain h1
@@ -119,7 +119,7 @@
   + run-stopping cause=(failed host=h1) run=r2
   + r2 h2: not-reached reason=(run-failed host=h1)
   + node host=h2 step=(uncordon-due release=not-needed)
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r2
   ! uncordon h2 under 14
 > explain h1
   it has held a slot of group default since 2026-11-21T02:00:00Z: upgrade failed: error disk full; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon --reason=TEXT h1` ends that; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,node-cordoned,no-run,no-windows

@@ -108,7 +108,7 @@
   + r1 h2: cancelled reason=(run-cancelled actor=admin)
   + node host=h2 step=(uncordon-due release=not-needed)
   + r1 h3: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=3) result=cancelled run=r1
   = done
   ! uncordon h2 under 1
 > explain h2

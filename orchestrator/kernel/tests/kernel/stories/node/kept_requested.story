@@ -37,7 +37,7 @@
   + r1 h1: failed reason=(worker-error action=upgrade message=error)
   + run-stopping cause=(failed host=h1) run=r1
   + slot-release-due host=h1 why=failed
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1) result=failed run=r1
   ! unlock h1 of default
 > unlocked h1 granted
   + slot-released host=h1 why=failed
@@ -59,7 +59,7 @@
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
   + slot-release-due host=h1 why=not-needed
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=1) result=cancelled run=r2
   = done
   ! unlock h1 of default
 > unlocked h1 granted

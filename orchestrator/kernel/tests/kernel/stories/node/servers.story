@@ -53,7 +53,7 @@
   + run-stopping cause=(cancelled actor=admin) run=r1
   + r1 h2: cancelled reason=(run-cancelled actor=admin)
   + node host=h2 step=(uncordon-due release=not-needed)
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=1 upgraded=1) result=cancelled run=r1
   = done
   ! uncordon if marked h2 under 1
 > cluster h2 uncordoned

@@ -51,7 +51,7 @@
   + r1 h1: failed reason=(worker-error action=upgrade message="error disk full")
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r1
 > nodes-seen
 > node h1 mark=1
 > nodes-seen
@@ -90,7 +90,7 @@
   + run-stopping cause=(failed host=h1) run=r2
   + node host=h1 step=(uncordon-due release=failed)
   + r2 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r2
   ! uncordon h1 under 1
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned

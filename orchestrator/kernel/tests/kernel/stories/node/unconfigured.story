@@ -33,7 +33,7 @@
 > reply h1 upgrade error disk full
   + r1 h1: failed reason=(worker-error action=upgrade message="error disk full")
   + run-stopping cause=(failed host=h1) run=r1
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1) result=failed run=r1
 > settings default:1
   + settings-adopted settings=(auto-approve=true)
 > uncordon h1 why=mended

@@ -31,7 +31,7 @@
 > tick
   + r1 h1: not-reached reason=(run-timed-out waited-for=(node-undrained waits=(pods pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)]))))
   + node host=h1 step=(uncordon-due release=not-needed)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1) result=timed-out run=r1
   ! uncordon h1 under 1
 > explain h1
   it has held a slot of group default since 2026-11-21T01:00:00Z: the run timed out before its upgrade: its node was being drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; its node is being uncordoned since 2026-11-21T01:05:00Z; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,node-under-way,no-run,no-windows

@@ -66,7 +66,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=2) result=completed run=r1
 > resume why=enough
   + site-resumed actor=admin reason=enough
   = done
@@ -114,7 +114,7 @@
 > reply h2 upgrade done
   + r2 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(upgraded=2) result=cancelled run=r2
 > trigger r3 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=(max-concurrent=2) run=r3 trigger=(operator actor=admin)
   = done
@@ -135,7 +135,7 @@
 > tick
   + r3 h1: not-reached reason=(run-timed-out waited-for=(paused actor=admin cause=operator reason="the fair is on"))
   + r3 h2: not-reached reason=(run-timed-out waited-for=(paused actor=admin cause=operator reason="the fair is on"))
-  + run-ended result=timed-out run=r3
+  + run-ended counts=(not-reached=2) result=timed-out run=r3
 > state
   r3 timed-out
   h1 not-reached: the run timed out before its turn: the site is paused by admin: the fair is on

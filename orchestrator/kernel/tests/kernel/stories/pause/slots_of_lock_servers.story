@@ -52,7 +52,7 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-release-due host=h1 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=1) result=completed run=r1
   ! unlock h1 of default
 > unlocked h1 granted
   + slot-released host=h1 why=upgraded

@@ -44,7 +44,7 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=1) result=completed run=r1
 > pause
   + site-paused actor=admin cause=operator reason="the fair is on"
   = done

@@ -67,7 +67,7 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=2) result=completed run=r1
 > reply h2 reboot done
   + reboot event=rebooted host=h2 index=1
   + slot-released host=h2 why=rebooted
@@ -100,7 +100,7 @@
 > tick
   + r2 h1: timed-out reason=(not-sent action=prepare)
   + r2 h2: timed-out reason=(no-reply action=prepare)
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(timed-out=2) result=timed-out run=r2
   ! retract 15 of h2
 > queue
   2 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited

@@ -43,7 +43,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(failed=1 upgraded=1) result=completed run=r1
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2 max-failures=1) run=r2 trigger=(operator actor=admin)
   = done

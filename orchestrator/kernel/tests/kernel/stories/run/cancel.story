@@ -20,7 +20,7 @@
   + r1 h1: cancelled reason=(run-cancelled actor=eve)
   + r1 h2: cancelled reason=(run-cancelled actor=eve)
   + r1 h3: cancelled reason=(run-cancelled actor=eve)
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=3) result=cancelled run=r1
   = done
   ~ hint h1: r1 cancelled
   ! retract 2 of h1
@@ -82,7 +82,7 @@
 > reply h1 reboot done
   + r2 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=2 upgraded=1) result=cancelled run=r2
 > state
   r2 cancelled
   h1 upgraded
@@ -113,7 +113,7 @@
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
   + r3 h2: cancelled reason=(run-cancelled actor=admin)
   + r3 h3: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r3
+  + run-ended counts=(cancelled=3) result=cancelled run=r3
   = done
 > state
   r3 cancelled
@@ -151,7 +151,7 @@
   ! nothing
 > reply h2 upgrade oops
   + r4 h2: failed reason=(worker-error action=upgrade message=oops)
-  + run-ended result=cancelled run=r4
+  + run-ended counts=(cancelled=2 failed=1) result=cancelled run=r4
 > state
   r4 cancelled
   h1 cancelled: the run was cancelled by admin

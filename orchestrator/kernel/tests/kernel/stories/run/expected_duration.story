@@ -62,7 +62,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1 upgraded=2) result=timed-out run=r1
 > state
   r1 timed-out
   h1 upgraded
@@ -85,7 +85,7 @@
   + r2 h1: not-reached reason=(no-time-left expected=20m waited-for=(hosts-unprepared host=h2 others=1))
   + r2 h2: not-reached reason=(no-time-left expected=20m waited-for=(hosts-unprepared host=h2))
   + r2 h3: not-reached reason=(no-time-left expected=20m waited-for=(hosts-unprepared host=h3))
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(not-reached=3) result=timed-out run=r2
   ! retract 13 of h2, retract 14 of h3
 > state
   r2 timed-out

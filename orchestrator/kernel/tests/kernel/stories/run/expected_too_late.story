@@ -32,7 +32,7 @@
   + r1 h1: not-reached reason=(no-time-left expected=20m waited-for=node-undrained)
   + node host=h1 step=(uncordon-due release=not-needed)
   + r1 h2: not-reached reason=(no-time-left expected=20m waited-for=(host-under-way host=h1))
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=2) result=timed-out run=r1
   ! uncordon h1 under 1
 > explain h1
   it has held a slot of group default since 2026-11-21T01:00:00Z: less was left of the run than the 20m that a host takes (expected-duration) before its upgrade: its node was being drained; its node is being uncordoned since 2026-11-21T01:10:01Z; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,node-under-way,no-run,no-windows
@@ -74,7 +74,7 @@
   + r2 h1: not-reached reason=(no-time-left expected=20m waited-for=(asking-for-slot group=default))
   + r2 h2: not-reached reason=(no-time-left expected=20m waited-for=(asking-for-slot group=default))
   + slot-release-due host=h2 why=not-needed
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(not-reached=2) result=timed-out run=r2
   ! unlock h2 of default
 > state
   r2 timed-out

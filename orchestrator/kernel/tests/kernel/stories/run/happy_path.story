@@ -79,7 +79,7 @@
 > reply h3 upgrade done
   + r1 h3: upgraded
   + slot-released host=h3 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=3) result=completed run=r1
 > state
   r1 completed
   h1 upgraded

@@ -24,7 +24,7 @@
 > wait 3600
 > tick
   + r1 h1: timed-out reason=(no-reply action=upgrade)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(timed-out=1) result=timed-out run=r1
   ! retract 4 of h1
 > retracted h1 at=4 given
   + command-retracted deleted=false host=h1 sequence=4
@@ -48,7 +48,7 @@
 > wait 3600
 > tick
   + r2 h1: timed-out reason=(not-sent action=upgrade)
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(timed-out=1) result=timed-out run=r2
   ! new fence above 1
 > fence
   + fenced leader=one sequence=7

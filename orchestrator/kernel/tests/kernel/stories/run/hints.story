@@ -27,7 +27,7 @@
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: not-reached reason=(run-failed host=h1)
   + r1 h3: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=2) result=failed run=r1
   ~ hint h3: r1 failed
   ! retract 4 of h3
 # Two hosts are upgraded at once, and one of them fails: the other gets a hint, and finishes.
@@ -66,7 +66,7 @@
 > reply h2 upgrade done
   + r2 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 not-reached=1 upgraded=1) result=failed run=r2
 # No host is at work, because all have finished, or because no command has been sent yet.
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r3 trigger=(operator actor=admin)
@@ -77,6 +77,6 @@
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
   + r3 h2: cancelled reason=(run-cancelled actor=admin)
   + r3 h3: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r3
+  + run-ended counts=(cancelled=3) result=cancelled run=r3
   = done
   ! retract 4 of h3

@@ -49,7 +49,7 @@
   + r1 h1: timed-out reason=(boot-timeout after=10m)
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(not-reached=1 timed-out=1) result=failed run=r1
   ! retract 8 of h1
 > state
   r1 failed
@@ -120,7 +120,7 @@
 > reply h1 reboot done
   + r2 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r2
+  + run-ended counts=(timed-out=1 upgraded=1) result=completed run=r2
 > state
   r2 completed
   h1 upgraded
@@ -158,7 +158,7 @@
   + r3 h1: timed-out reason=(boot-timeout after=10m)
   + run-stopping cause=(failed host=h1) run=r3
   + r3 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r3
+  + run-ended counts=(not-reached=1 timed-out=1) result=failed run=r3
   ! retract 27 of h1
 > trigger r4 timeout=4h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:54:59Z rollout=(boot-timeout=10m) run=r4 trigger=(operator actor=admin)

@@ -24,7 +24,7 @@
 > wait 3600
 > tick
   + r1 h1: timed-out reason=(no-reply action=upgrade)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(timed-out=1) result=timed-out run=r1
   ! retract 4 of h1
 > retracted h1 at=4 given
   + command-retracted deleted=false host=h1 sequence=4
@@ -68,7 +68,7 @@
 > wait 3600
 > tick
   + r2 h1: timed-out reason=(no-reply action=prepare)
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(timed-out=1) result=timed-out run=r2
   ! retract 10 of h1
 > reply h1 prepare done
   + ignored host=h1 reply=(action=prepare result=done) sequence=11 why=nothing-outstanding

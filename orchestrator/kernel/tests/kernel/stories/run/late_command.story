@@ -38,7 +38,7 @@
   + r1 h1: timed-out reason=(not-sent action=upgrade)
   + r1 h2: timed-out reason=(not-sent action=upgrade)
   + r1 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1 others=1))
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1 timed-out=2) result=timed-out run=r1
   ! new fence above 1
 > sent h1 upgrade run=r1
   + late-command-seen action=upgrade host=h1 sequence=8
@@ -81,7 +81,7 @@
   + r2 h1: timed-out reason=(not-sent action=prepare)
   + r2 h2: timed-out reason=(not-sent action=prepare)
   + r2 h3: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(timed-out=3) result=timed-out run=r2
   ! nothing
 > sent h1 prepare run=r2
   + late-command-seen action=prepare host=h1 sequence=14

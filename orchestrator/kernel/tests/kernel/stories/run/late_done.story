@@ -34,7 +34,7 @@
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: not-reached reason=(run-failed host=h1)
   + r1 h3: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=2) result=failed run=r1
 > reply h1 upgrade to=7 done
   + ignored host=h1 reply=(action=upgrade result=done) sequence=10 why=nothing-outstanding
 > reply h1 upgrade to=8 done
@@ -76,7 +76,7 @@
   + r2 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
   + r2 h2: timed-out reason=(no-reply action=reboot)
   + r2 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(not-reached=2 timed-out=1) result=timed-out run=r2
   ! retract 20 of h2
 > retracted h2 at=20 given
   + command-retracted deleted=false host=h2 sequence=20
@@ -119,7 +119,7 @@
   + r3 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h3))
   + r3 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h3))
   + r3 h3: timed-out reason=(no-reply action=upgrade)
-  + run-ended result=timed-out run=r3
+  + run-ended counts=(not-reached=2 timed-out=1) result=timed-out run=r3
   ! retract 30 of h3
 > retracted h3 at=30 given
   + command-retracted deleted=false host=h3 sequence=30

@@ -34,7 +34,7 @@
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: not-reached reason=(run-failed host=h1)
   + r1 h3: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=2) result=failed run=r1
 > withdraw h1 why=broken
   + host-withdrawn actor=admin host=h1 reason=broken
   = done
@@ -56,7 +56,7 @@
 > tick
   + r2 h2: not-reached reason=(run-timed-out waited-for=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default))
   + r2 h3: not-reached reason=(run-timed-out waited-for=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default))
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(not-reached=2 skipped=1) result=timed-out run=r2
 > state
   r2 timed-out
   h1 skipped: withdrawn by admin: broken

@@ -89,7 +89,7 @@
 > reply h3 upgrade done
   + r1 h3: upgraded
   + slot-released host=h3 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(timed-out=1 upgraded=3) result=completed run=r1
 > state
   r1 completed
   h1 upgraded
@@ -142,7 +142,7 @@
 > tick
   + r2 h2: overdue after=30m
   + r2 h2: timed-out reason=(upgrade-timeout after=30m)
-  + run-ended result=completed run=r2
+  + run-ended counts=(failed=1 timed-out=1 upgraded=2) result=completed run=r2
   ! retract 5 of h4, retract 26 of h2
 > state
   r2 completed
@@ -199,7 +199,7 @@
   + r3 h3: not-reached reason=(run-failed host=h1)
   + r3 h4: not-reached reason=(run-failed host=h1)
   + r3 h1: timed-out reason=(upgrade-timeout after=30m)
-  + run-ended result=failed run=r3
+  + run-ended counts=(not-reached=3 timed-out=1) result=failed run=r3
   ! retract 5 of h4, retract 26 of h2, retract 41 of h1
 > state
   r3 failed

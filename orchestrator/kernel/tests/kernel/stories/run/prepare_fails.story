@@ -24,7 +24,7 @@
   + run-stopping cause=(failed host=h2) run=r1
   + r1 h1: not-reached reason=(run-failed host=h2)
   + r1 h3: not-reached reason=(run-failed host=h2)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=2) result=failed run=r1
   ~ hint h3: r1 failed
   ! retract 4 of h3
 > reply h3 prepare done
@@ -52,7 +52,7 @@
   + run-stopping cause=(failed host=h1) run=r2
   + r2 h2: not-reached reason=(run-failed host=h1)
   + r2 h3: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 not-reached=2) result=failed run=r2
   ~ hint h2 h3: r2 failed
   ! retract 9 of h2, retract 10 of h3
 > state
@@ -83,7 +83,7 @@
   + run-stopping cause=(failed host=h2) run=r3
   + r3 h1: not-reached reason=(run-failed host=h2)
   + r3 h3: not-reached reason=(run-failed host=h2)
-  + run-ended result=failed run=r3
+  + run-ended counts=(failed=1 not-reached=2) result=failed run=r3
   ~ hint h1 h3: r3 failed
   ! retract 12 of h1, retract 14 of h3
 > state

@@ -27,7 +27,7 @@
 > wait 3600
 > tick
   + r1 h1: timed-out reason=(not-sent action=reboot)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(timed-out=1) result=timed-out run=r1
   ! new fence above 1
 > fence
   + fenced leader=one sequence=6
@@ -64,7 +64,7 @@
 > wait 3600
 > tick
   + r2 h1: timed-out reason=(not-sent action=reboot)
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(timed-out=1) result=timed-out run=r2
   ! new fence above 6, retract 7 of h1
 > fence
   + fenced leader=one sequence=14

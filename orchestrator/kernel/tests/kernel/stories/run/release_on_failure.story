@@ -46,7 +46,7 @@
   + r1 h2: timed-out reason=(no-reply action=upgrade)
   + slot-released host=h2 why=failed
   + r1 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(failed=1 not-reached=1 timed-out=1) result=timed-out run=r1
   ! retract 10 of h2
 > state
   r1 timed-out
@@ -104,7 +104,7 @@
   + run-stopping cause=(failed host=h1) run=r2
   + slot-release-due host=h1 why=failed
   + r2 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=2 not-reached=1) result=failed run=r2
   ! unlock h1 of default
 > unlocked h1 granted
   + slot-released host=h1 why=failed

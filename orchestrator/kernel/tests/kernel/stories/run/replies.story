@@ -99,7 +99,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=1 upgraded=2) result=cancelled run=r1
 # From the earlier run, in the next one.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:13:00Z rollout=() run=r2 trigger=(operator actor=admin)

@@ -72,7 +72,7 @@
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r1
   + r1 h1: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=1 skipped=1) result=cancelled run=r1
   = done
 # Ended:
 > cancel

@@ -72,7 +72,7 @@
   + r1 h1: failed reason=(worker-error action=prepare message="error no-space")
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h4: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=2 not-reached=1 upgraded=1) result=failed run=r1
   ~ hint h4: r1 failed
   ! retract 8 of h4
 > state
@@ -105,7 +105,7 @@
   + r2 h2: cancelled reason=(run-cancelled actor=admin)
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
   + r2 h4: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=3 failed=1) result=cancelled run=r2
   = done
   ! retract 8 of h4
 > reply h3 prepare done
@@ -147,7 +147,7 @@
   + r3 h2: not-reached reason=(run-timed-out waited-for=(hosts-preparing hosts=1))
   + r3 h3: timed-out reason=(not-sent action=prepare)
   + r3 h4: not-reached reason=(run-timed-out waited-for=(hosts-preparing hosts=1))
-  + run-ended result=timed-out run=r3
+  + run-ended counts=(not-reached=3 timed-out=1) result=timed-out run=r3
   ! retract 8 of h4
 > state
   r3 timed-out

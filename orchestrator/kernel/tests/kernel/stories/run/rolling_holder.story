@@ -33,7 +33,7 @@
   + r1 h2: failed reason=(worker-error action=upgrade message="error it-broke")
   + run-stopping cause=(failed host=h2) run=r1
   + r1 h3: not-reached reason=(run-failed host=h2)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=2 not-reached=1) result=failed run=r1
 > state
   r1 failed
   h1 failed: prepare failed: error no-space

@@ -20,7 +20,7 @@
 > tick
   + r1 h1: timed-out reason=(no-reply action=prepare)
   + r1 h2: not-reached reason=(run-timed-out waited-for=(hosts-preparing hosts=1))
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1 timed-out=1) result=timed-out run=r1
   ! retract 2 of h1
 > trigger r2 timeout=10m
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T01:20:00Z rollout=(max-preparing=1) run=r2 trigger=(operator actor=admin)
@@ -46,7 +46,7 @@
 > reply h1 prepare error no-space
   + r2 h1: failed reason=(worker-error action=prepare message="error no-space")
   + run-stopping cause=(failed host=h1) run=r2
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 upgraded=1) result=failed run=r2
 # Without `max-preparing` it kept no other from being prepared, and has had no turn: h1 goes first in r4.
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(before=(max-preparing=1) path=rollout)]
@@ -65,7 +65,7 @@
 > tick
   + r3 h1: timed-out reason=(no-reply action=prepare)
   + r3 h2: not-reached reason=(run-timed-out waited-for=(hosts-unprepared host=h1))
-  + run-ended result=timed-out run=r3
+  + run-ended counts=(not-reached=1 timed-out=1) result=timed-out run=r3
   ! retract 2 of h1, retract 9 of h1
 > put-config debian rollout/max-preparing=1
   + config-replaced actor=admin config=(rollout=(max-preparing=1) worker-applications=[(name=debian)]) difference=[(after=(max-preparing=1) path=rollout)]

@@ -69,7 +69,7 @@
 > reply h3 upgrade done
   + r1 h3: upgraded
   + slot-released host=h3 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(failed=1 skipped=1 upgraded=2) result=completed run=r1
 > state
   r1 completed
   h1 failed: upgrade failed: smoke
@@ -88,7 +88,7 @@
   + r2 h2: not-reached reason=(run-failed host=h4)
   + r2 h3: not-reached reason=(run-failed host=h4)
   + r2 h6: not-reached reason=(run-failed host=h4)
-  + run-ended result=failed run=r2
+  + run-ended counts=(not-reached=4 skipped=1) result=failed run=r2
   = done
 > state
   r2 failed
@@ -108,7 +108,7 @@
   = done
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1 skipped=unreachable) (application=debian group=default host=h2 skipped=unreachable) (application=debian group=default host=h3 skipped=unreachable) (application=debian group=default host=h4 skipped=unreachable) (application=debian group=default host=h6 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=() run=r3 trigger=(operator actor=admin)
-  + run-ended result=failed run=r3
+  + run-ended counts=(skipped=5) result=failed run=r3
   = done
 > state
   r3 failed

@@ -33,7 +33,7 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=1) result=completed run=r1
 # A longer run leaves it the slot until it is not expected any more.
 > lock default z1
   + lock-granted actor=admin group=default id=z1
@@ -67,7 +67,7 @@
 > reply h1 upgrade done
   + r2 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r2
+  + run-ended counts=(upgraded=1) result=completed run=r2
 # One that asks each minute is expected for less than two.
 > lock default z1
   + lock-granted actor=admin group=default id=z1

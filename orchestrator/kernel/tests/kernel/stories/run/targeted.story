@@ -46,7 +46,7 @@
   + slot-released host=h1 why=upgraded
 > reply h2 upgrade error it-broke
   + r0 h2: failed reason=(worker-error action=upgrade message="error it-broke")
-  + run-ended result=completed run=r0
+  + run-ended counts=(failed=1 upgraded=1) result=completed run=r0
 > state
   r0 completed
   h1 upgraded
@@ -84,7 +84,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=2) result=completed run=r1
 # One that was upgraded since is none of them.
 > trigger r2 retry=failed
   = refused: no host that can take part failed or timed out in its last run, or it has been upgraded since: `os-upgrade hosts list` shows how each ended

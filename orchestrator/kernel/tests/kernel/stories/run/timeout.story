@@ -15,7 +15,7 @@
   + r1 h1: timed-out reason=(not-sent action=prepare)
   + r1 h2: timed-out reason=(not-sent action=prepare)
   + r1 h3: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(timed-out=3) result=timed-out run=r1
 # While hosts prepare: one is done, one has not answered, one has no command yet. The next input after not-after ends the run.
 > fence
   + fenced leader=one sequence=1
@@ -38,7 +38,7 @@
   + r2 h1: not-reached reason=(run-timed-out waited-for=(hosts-unprepared host=h3))
   + r2 h2: not-reached reason=(run-timed-out waited-for=(hosts-unprepared host=h3))
   + r2 h3: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r2
+  + run-ended counts=(not-reached=2 timed-out=1) result=timed-out run=r2
   ! nothing
 > state
   r2 timed-out
@@ -75,7 +75,7 @@
   + r3 h1: timed-out reason=(no-reply action=upgrade)
   + r3 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
   + r3 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
-  + run-ended result=timed-out run=r3
+  + run-ended counts=(not-reached=2 timed-out=1) result=timed-out run=r3
   ! retract 12 of h1
 > state
   r3 timed-out
@@ -120,7 +120,7 @@
   + r4 h1: timed-out reason=(no-reply action=reboot unreachable=true)
   + r4 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
   + r4 h3: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
-  + run-ended result=timed-out run=r4
+  + run-ended counts=(not-reached=2 timed-out=1) result=timed-out run=r4
   = refused: no run is active
   ! retract 21 of h1
 > state
@@ -144,7 +144,7 @@
   + r5 h1: timed-out reason=(not-sent action=prepare)
   + r5 h2: timed-out reason=(not-sent action=prepare)
   + r5 h3: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r5
+  + run-ended counts=(timed-out=3) result=timed-out run=r5
   = refused: no run is active
   ! nothing
 > trigger r6 timeout=10m
@@ -156,7 +156,7 @@
   + r6 h1: timed-out reason=(not-sent action=prepare)
   + r6 h2: timed-out reason=(not-sent action=prepare)
   + r6 h3: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r6
+  + run-ended counts=(timed-out=3) result=timed-out run=r6
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:01:42Z rollout=() run=r7 trigger=(operator actor=admin)
   = done
   ! send r7/h1/prepare/1 until 2026-11-21T03:01:42Z, send r7/h2/prepare/1 until 2026-11-21T03:01:42Z, send r7/h3/prepare/1 until 2026-11-21T03:01:42Z
@@ -167,7 +167,7 @@
   + r7 h1: cancelled reason=(run-cancelled actor=admin)
   + r7 h2: cancelled reason=(run-cancelled actor=admin)
   + r7 h3: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r7
+  + run-ended counts=(cancelled=3) result=cancelled run=r7
   = done
   ! nothing
 > trigger r8 timeout=10m
@@ -189,4 +189,4 @@
 > reply h1 upgrade done
   + r8 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r8
+  + run-ended counts=(upgraded=1) result=completed run=r8

@@ -49,7 +49,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=2 upgraded=2) result=cancelled run=r1
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
@@ -82,7 +82,7 @@
   ! nothing
 > reply h3 upgrade disk full
   + r2 h3: failed reason=(worker-error action=upgrade message="disk full")
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=3 failed=1) result=cancelled run=r2
 # A host that failed has had its turn. It keeps its slot, and yet comes after the others while its group has a free one.
 > settings embedded default:2
   + settings-adopted settings=(auto-approve=true groups=(default=2))
@@ -126,7 +126,7 @@
 > reply h1 upgrade done
   + r3 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=cancelled run=r3
+  + run-ended counts=(cancelled=2 upgraded=2) result=cancelled run=r3
 # Where its group has none, it goes before a host whose last turn lies further back.
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
@@ -170,7 +170,7 @@
 > reply h2 upgrade done
   + r4 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=cancelled run=r4
+  + run-ended counts=(cancelled=2 upgraded=2) result=cancelled run=r4
 # With a lock server, a host that holds its slot asks once the server has denied one to the host before it.
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
@@ -202,7 +202,7 @@
   + r5 h1: failed reason=(worker-error action=upgrade message="disk full")
   + run-stopping cause=(failed host=h1) run=r5
   + r5 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r5
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r5
 > trigger r6
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r6 trigger=(operator actor=admin)
   = done
@@ -262,7 +262,7 @@
 > reply h2 upgrade done
   + r6 h2: upgraded
   + slot-release-due host=h2 why=upgraded
-  + run-ended result=completed run=r6
+  + run-ended counts=(upgraded=2) result=completed run=r6
   ! unlock h2 of default
 > unlocked h2 granted
   + slot-released host=h2 why=upgraded
@@ -307,7 +307,7 @@
 > reply h1 upgrade done
   + r7 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=cancelled run=r7
+  + run-ended counts=(cancelled=1 upgraded=2) result=cancelled run=r7
 # A host that was removed and comes back is new: it has had no turn.
 > host h3 group=edge unreachable
 > remove h3
@@ -361,7 +361,7 @@
 > reply h1 upgrade done
   + r8 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r8
+  + run-ended counts=(upgraded=3) result=completed run=r8
 # A drain that is given up is a turn, too: the others of the run come before its host is drained again.
 > settings embedded kubernetes default:1 edge:1
   + settings-adopted settings=(auto-approve=true groups=(default=1 edge=1) kubernetes=(drain-timeout=10m) reboot=(backoff=(first=5m jitter=0s max=20m) max-concurrent=1 unreachable-max=0))

@@ -21,7 +21,7 @@
   + r1 h2: failed reason=(worker-error action=prepare message="unhealthy: a unit has failed")
   + run-stopping cause=(failed host=h2) run=r1
   + r1 h1: not-reached reason=(run-failed host=h2)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r1
 > explain h2
   no run is active; no run starts automatically: no maintenance windows are configured | why=no-run,no-windows
 > trigger r2
@@ -52,7 +52,7 @@
   + r2 h1: failed reason=(unhealthy message="a unit has failed")
   + run-stopping cause=(failed host=h1) run=r2
   + r2 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r2
 > explain h1
   it has held a slot of group default since 2026-11-21T01:00:00Z: not healthy after its reboot: a unit has failed; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
 > state

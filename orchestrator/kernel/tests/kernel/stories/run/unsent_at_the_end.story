@@ -26,7 +26,7 @@
 > tick
   + r1 h1: timed-out reason=(not-sent action=upgrade)
   + r1 h2: not-reached reason=(run-timed-out waited-for=(host-under-way host=h1))
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1 timed-out=1) result=timed-out run=r1
   ! new fence above 1
 > state
   r1 timed-out
@@ -81,4 +81,4 @@
 > reply h2 upgrade done
   + r2 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=completed run=r2
+  + run-ended counts=(upgraded=2) result=completed run=r2

@@ -42,7 +42,7 @@
   + r1 h2: failed reason=(worker-error action=upgrade message="dpkg was interrupted")
   + run-stopping cause=(failed host=h2) run=r1
   + r1 h3: not-reached reason=(run-failed host=h2)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=1 upgraded=1) result=failed run=r1
 > state
   r1 failed
   h1 upgraded
@@ -78,7 +78,7 @@
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=2) result=cancelled run=r2
   = done
 # When the host is back, it goes first, because its group has no free slot; its success releases the slot.
 > host h2
@@ -122,7 +122,7 @@
 > reply h1 upgrade done
   + r3 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r3
+  + run-ended counts=(upgraded=3) result=completed run=r3
 > state
   r3 completed
   h1 upgraded

@@ -96,7 +96,7 @@
   + r1 h2: failed reason=(worker-error action=upgrade message="kernel panic")
   + run-stopping cause=(failed host=h2) run=r1
   + r1 h3: not-reached reason=(run-failed host=h2)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=1 upgraded=1) result=failed run=r1
 # The failed host keeps its slot after the run. In the next run its slot is requested again, after the lock server has
 # denied one to the host that is first.
 > state
@@ -154,7 +154,7 @@
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
   + slot-release-due host=h3 why=not-needed
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=2 upgraded=1) result=cancelled run=r2
   = done
   ! unlock h3 of default
 > locked h3 granted

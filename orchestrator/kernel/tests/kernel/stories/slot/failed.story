@@ -67,7 +67,7 @@
 > reply h3 upgrade done
   + r1 h3: upgraded
   + slot-released host=h3 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(failed=2 upgraded=1) result=completed run=r1
 # In the next run it needs a slot like any other, and counts from then on.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-failures=3) run=r2 trigger=(operator actor=admin)

@@ -85,7 +85,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=2) result=completed run=r1
 > lock default z5
   + lock-granted actor=admin group=default id=z5
   = done

@@ -35,7 +35,7 @@
   + r1 h1: failed reason=(worker-error action=upgrade message="disk full")
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r1
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
@@ -62,7 +62,7 @@
   + r2 h2: failed reason=(worker-error action=upgrade message="disk full")
   + run-stopping cause=(failed host=h2) run=r2
   + r2 h1: not-reached reason=(run-failed host=h2)
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r2
 # Both hold a slot in the state, and the server has one only: that of h2.
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r3 trigger=(operator actor=admin)
@@ -107,7 +107,7 @@
 > reply h1 upgrade done
   + r3 h1: upgraded
   + slot-release-due host=h1 why=upgraded
-  + run-ended result=completed run=r3
+  + run-ended counts=(upgraded=2) result=completed run=r3
   ! unlock h1 of default
 > unlocked h1 granted
   + slot-released host=h1 why=upgraded

@@ -116,7 +116,7 @@
 > reply h2 upgrade done
   + r1 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=2) result=completed run=r1
 > lock default node-7
   + lock-granted actor=admin group=default id=node-7
   = done

@@ -86,7 +86,7 @@
   + r1 h1: failed reason=(worker-error action=upgrade message=no)
   + run-stopping cause=(failed host=h1) run=r1
   + r1 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r1
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r1
 > release edge h1 wrong group
   = refused: there is no group edge
 > release default h1 it burnt
@@ -154,7 +154,7 @@
 > tick
   + r0 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h2))
   + r0 h2: timed-out reason=(no-reply action=upgrade)
-  + run-ended result=timed-out run=r0
+  + run-ended counts=(not-reached=1 timed-out=1) result=timed-out run=r0
   ! retract 12 of h2
 > release default h2 it is gone
   = refused: a command to h2 may still be on its way: try again in a moment
@@ -196,7 +196,7 @@
   + r2 h1: failed reason=(worker-error action=upgrade message=no)
   + run-stopping cause=(failed host=h1) run=r2
   + r2 h2: not-reached reason=(run-failed host=h1)
-  + run-ended result=failed run=r2
+  + run-ended counts=(failed=1 not-reached=1) result=failed run=r2
 > release default h1 it burnt again
   + slot-release-due host=h1 why=operator
   + holder-released actor=admin group=default id=h1 reason="it burnt again"

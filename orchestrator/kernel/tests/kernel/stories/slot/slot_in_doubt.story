@@ -35,7 +35,7 @@
   + r1 h1: cancelled reason=(run-cancelled actor=admin)
   + slot-release-due host=h1 why=not-needed
   + r1 h2: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=2) result=cancelled run=r1
   = done
   ! unlock h1 of default
 > unlocked h1 granted
@@ -142,7 +142,7 @@
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
   + slot-release-due host=h1 why=not-needed
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=1 upgraded=1) result=cancelled run=r2
   = done
   ! unlock h1 of default
 > unlocked h1 granted
@@ -192,7 +192,7 @@
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
   + slot-release-due host=h1 why=not-needed
   + r3 h2: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r3
+  + run-ended counts=(cancelled=2) result=cancelled run=r3
   = done
   ! unlock h1 of default
 > unlocked h1 granted

@@ -70,7 +70,7 @@
   + r1 h1: not-reached reason=(run-timed-out waited-for=(host-under-way host=h3))
   + slot-release-due host=h1 why=not-needed
   + r1 h3: timed-out reason=(not-sent action=upgrade)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1 timed-out=1 upgraded=1) result=timed-out run=r1
   ! unlock h1 of default, unlock h2 of edge, new fence above 1
 > locked h1 granted
 > unlocked h1 granted

@@ -67,7 +67,7 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=cancelled run=r1
+  + run-ended counts=(cancelled=2 skipped=1 upgraded=1) result=cancelled run=r1
   ! retract 4 of h3
 > put-config debian rollout/unreachable=fail
   + config-replaced actor=admin config=(rollout=(unreachable=fail) worker-applications=[(name=debian)]) difference=[(after=(unreachable=fail) path=rollout)]
@@ -94,7 +94,7 @@
   + r2 h1: not-reached reason=(run-failed host=h3)
   + r2 h2: not-reached reason=(run-failed host=h3)
   + r2 h4: not-reached reason=(run-failed host=h3)
-  + run-ended result=failed run=r2
+  + run-ended counts=(not-reached=3 skipped=1) result=failed run=r2
   ~ hint h2 h3 h4: r2 failed
   ! retract 4 of h3, retract 14 of h2, retract 15 of h3, retract 16 of h4
 > state

@@ -43,7 +43,7 @@
 > wait 2h
 > tick
   + r1 h2: not-reached reason=(run-timed-out waited-for=(clock-behind newest=2026-11-21T04:00:00Z))
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(not-reached=1 upgraded=1) result=timed-out run=r1
 > state
   r1 timed-out
   h1 upgraded

@@ -96,7 +96,7 @@
 > tick
   + r1 h2: timed-out reason=(boot-timeout after=30m)
   + run-stopping cause=(failed host=h2) run=r1
-  + run-ended result=failed run=r1
+  + run-ended counts=(timed-out=1 upgraded=1) result=failed run=r1
   ! retract 10 of h2
 > explain h2
   it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to reboot within 30m (boot-timeout): it may have hung while booting; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows

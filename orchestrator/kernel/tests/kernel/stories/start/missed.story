@@ -28,7 +28,7 @@
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r2
+  + run-ended counts=(cancelled=1) result=cancelled run=r2
   = done
 # That window had its run. A week later both were missed, and the first window of a changed configuration counts from then on.
 > wait 8d
@@ -88,4 +88,4 @@
 > wait 8d
 > missed
   + r3 h1: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r3
+  + run-ended counts=(timed-out=1) result=timed-out run=r3

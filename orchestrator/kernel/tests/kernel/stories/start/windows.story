@@ -77,7 +77,7 @@
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
-  + run-ended result=completed run=r1
+  + run-ended counts=(upgraded=1) result=completed run=r1
 > state
   r1 completed
   h1 upgraded
@@ -110,7 +110,7 @@
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r3
+  + run-ended counts=(cancelled=1) result=cancelled run=r3
   = done
   ! nothing
 > state
@@ -144,7 +144,7 @@
 > wait 1h
 > due r6
   + r6 h1: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r6
+  + run-ended counts=(timed-out=1) result=timed-out run=r6
   ! nothing
 > state
   r6 timed-out
@@ -172,7 +172,7 @@
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r7
   + r7 h1: cancelled reason=(run-cancelled actor=admin)
-  + run-ended result=cancelled run=r7
+  + run-ended counts=(cancelled=1) result=cancelled run=r7
   = done
   ! nothing
 > state
@@ -193,7 +193,7 @@
 > wait 24h
 > trigger r9 timeout=8h
   + r8 h1: timed-out reason=(not-sent action=prepare)
-  + run-ended result=timed-out run=r8
+  + run-ended counts=(timed-out=1) result=timed-out run=r8
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-12-08T09:00:00Z rollout=(max-concurrent=2) run=r9 trigger=(operator actor=admin)
   = done
   ! send r9/h1/prepare/1 until 2026-12-08T09:00:00Z, send r9/h2/prepare/1 until 2026-12-08T09:00:00Z
@@ -227,7 +227,7 @@
 > reply h2 upgrade done
   + r9 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + run-ended result=failed run=r9
+  + run-ended counts=(failed=1 upgraded=1) result=failed run=r9
 > state
   r9 failed
   h1 failed: upgrade failed: it broke

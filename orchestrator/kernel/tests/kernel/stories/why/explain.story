@@ -91,7 +91,7 @@
 > wait 20000
 > tick
   + r1 h3: timed-out reason=(no-reply action=upgrade)
-  + run-ended result=timed-out run=r1
+  + run-ended counts=(failed=1 skipped=1 timed-out=1 upgraded=1) result=timed-out run=r1
   ! retract 12 of h3
 > explain h3
   it has held a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after; `os-upgrade lock release --group=default --id=h3 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | why=slot-held,no-run,no-windows
