@@ -18,11 +18,14 @@ impl Describe for SiteEvent {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "one table")]
 fn sentence(event: &SiteEvent) -> String {
     match event {
         SiteEvent::RunStarted { run, actor, reason, hosts, skipped, targeted, .. } => {
-            let chosen = if *targeted { "chosen " } else { "" };
-            let by = actor.as_deref().unwrap_or("its maintenance window");
+            let (chosen, by) = (
+                if *targeted { "chosen " } else { "" },
+                actor.as_deref().unwrap_or("its maintenance window"),
+            );
             let skipped = if *skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
             format!(
                 "run {run} started by {by} ({hosts} {chosen}hosts{skipped}){}",
@@ -49,20 +52,17 @@ fn sentence(event: &SiteEvent) -> String {
             action: Some(action),
             attempt,
             ..
-        } => {
-            let again = attempt.filter(|attempt| *attempt > 1);
-            format!(
-                "{host}: {action} sent{}",
-                again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"))
-            )
-        }
+        } => match attempt.filter(|attempt| *attempt > 1) {
+            Some(attempt) => format!("{host}: {action} sent (attempt {attempt})"),
+            None => format!("{host}: {action} sent"),
+        },
         SiteEvent::Host { host, step, status, why, actor, .. } => {
             let what = step.known().and_then(host_step).unwrap_or(status.as_str());
             format!("{host} {what}{}{}", by(actor.as_deref()), because(text(why.as_ref())))
         }
         SiteEvent::SlotHeld { group, holder, behalf, actor, reason } => {
-            let on_behalf = if behalf.is(is_operator) { by(Some(actor)) } else { String::new() };
-            format!("slot of group {group} held for {holder}{on_behalf}{}", because(reason.as_deref()))
+            let by = if behalf.is(is_operator) { by(Some(actor)) } else { String::new() };
+            format!("slot of group {group} held for {holder}{by}{}", because(reason.as_deref()))
         }
         SiteEvent::SlotReleased { holder, actor, reason, behalf, .. } => {
             let by = if behalf.is(is_operator) { by(actor.as_deref()) } else { String::new() };
@@ -74,12 +74,7 @@ fn sentence(event: &SiteEvent) -> String {
         }
         SiteEvent::ConfigChanged { actor, deleted: true, .. } => format!("configuration deleted by {actor}"),
         SiteEvent::ConfigChanged { actor, deleted: false, changed, changed_more } => {
-            if changed.as_slice() == [""] {
-                return format!("configuration created by {actor}");
-            }
-            let more = usize::try_from(changed_more.unwrap_or(0)).unwrap_or(usize::MAX);
-            let fields = first_of(changed, more);
-            format!("configuration changed by {actor}{}", because(fields.as_deref()))
+            config_changed(actor, changed, changed_more.unwrap_or(0))
         }
         SiteEvent::SettingsChanged => "changed settings are in force".to_owned(),
         SiteEvent::HostsApproved { hosts, actor } => format!("{} approved by {actor}", hosts.join(", ")),
@@ -89,9 +84,12 @@ fn sentence(event: &SiteEvent) -> String {
         SiteEvent::HostWithdrawn { host, actor, reason } => {
             format!("{host} withdrawn by {actor}{}", because(Some(reason)))
         }
-        SiteEvent::HostDeferred { host, actor, reason, until } => deferred(host, actor, reason, *until),
-        SiteEvent::DeferralEnded { host, actor, reason } => {
-            deferral_ended(host, actor.as_deref(), reason.as_deref())
+        SiteEvent::HostDeferred { host, actor, reason, until } => {
+            format!("{host} deferred by {actor}{}{}", for_now(*until), because(Some(reason)))
+        }
+        SiteEvent::DeferralEnded { host, actor: None, .. } => format!("the deferral of {host} is over"),
+        SiteEvent::DeferralEnded { host, actor: Some(actor), reason } => {
+            format!("deferral of {host} ended by {actor}{}", because(reason.as_deref()))
         }
         SiteEvent::RebootsQueued { hosts, actor, reason } => {
             let hosts = first_of(hosts, 0).unwrap_or_default();
@@ -111,8 +109,13 @@ fn sentence(event: &SiteEvent) -> String {
             let switched = if *enabled { "enabled" } else { "disabled" };
             format!("reboot queue {switched} by {actor}{}", because(reason.as_deref()))
         }
-        SiteEvent::SitePaused { actor, reason, until } => paused(actor, reason.as_deref(), *until),
-        SiteEvent::SiteResumed { actor, reason } => resumed(actor.as_deref(), reason.as_deref()),
+        SiteEvent::SitePaused { actor, reason, until } => {
+            format!("site paused by {actor}{}{}", for_now(*until), because(reason.as_deref()))
+        }
+        SiteEvent::SiteResumed { actor: None, .. } => "the pause of the site is over".to_owned(),
+        SiteEvent::SiteResumed { actor: Some(actor), reason } => {
+            format!("site resumed by {actor}{}", because(reason.as_deref()))
+        }
         SiteEvent::RebootBackoffReset { actor } => format!("backoff of the reboot queue reset by {actor}"),
         SiteEvent::SecretStored { name, actor } => format!("secret {name} stored by {actor}"),
         SiteEvent::SecretRemoved { name, actor } => format!("secret {name} removed by {actor}"),
@@ -126,30 +129,17 @@ fn sentence(event: &SiteEvent) -> String {
     }
 }
 
-fn paused(actor: &str, reason: Option<&str>, until: Option<Stamp>) -> String {
-    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
-    format!("site paused by {actor}{until}{}", because(reason))
+fn config_changed(actor: &str, changed: &[String], more: u64) -> String {
+    if changed == [""] {
+        return format!("configuration created by {actor}");
+    }
+    let fields = first_of(changed, usize::try_from(more).unwrap_or(usize::MAX));
+    format!("configuration changed by {actor}{}", because(fields.as_deref()))
 }
 
-fn deferred(host: &str, actor: &str, reason: &str, until: Option<Stamp>) -> String {
-    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
-    format!("{host} deferred by {actor}{until}{}", because(Some(reason)))
-}
-
-/// Nobody ends a deferral whose end has come.
-fn deferral_ended(host: &str, actor: Option<&str>, reason: Option<&str>) -> String {
-    actor.map_or_else(
-        || format!("the deferral of {host} is over"),
-        |actor| format!("deferral of {host} ended by {actor}{}", because(reason)),
-    )
-}
-
-/// Nobody resumes a site whose pause has come to its end.
-fn resumed(actor: Option<&str>, reason: Option<&str>) -> String {
-    actor.map_or_else(
-        || "the pause of the site is over".to_owned(),
-        |actor| format!("site resumed by {actor}{}", because(reason)),
-    )
+/// Until when a pause or a deferral lasts, if it ends by itself.
+fn for_now(until: Option<Stamp>) -> String {
+    until.map_or_else(String::new, |until| format!(" until {until}"))
 }
 
 /// What a host of a run does; `None` if its status says so.
