@@ -177,6 +177,16 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-28",
         what: "the checker took a late prepare, dropped before that was saved, for one acknowledged before its reply",
     },
+    Found {
+        seed: 3_000_459,
+        when: "2026-11-29",
+        what: "with `max-preparing`, a host that hung in `prepare` was prepared first in each run, and the others never",
+    },
+    Found {
+        seed: 5_004_397,
+        when: "2026-11-29",
+        what: "a host that held a slot and hung took the only place to be prepared of its group in each run",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.

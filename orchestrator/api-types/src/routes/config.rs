@@ -532,8 +532,8 @@ pub struct Rollout {
     pub max_failures: u64,
     #[schema(required = false, value_type = UnreachableWord, default = "skip")]
     pub unreachable: String,
-    /// How many hosts may be preparing, or prepared and not begun, besides one of each group and those that hold a slot. Hosts are upgraded as they are prepared, and
-    /// not once all are. Absent: all are prepared at once.
+    /// How many hosts may be preparing, or prepared and not begun; one of each group may in any case, and those that hold a slot do not
+    /// count. Hosts are upgraded as they are prepared, and not once all are. Absent: all are prepared at once.
     #[schema(required = false, minimum = 1, maximum = 4_294_967_295_u64)]
     pub max_preparing: u64,
     /// Whether hosts are prepared again whose worker answered an error. Hosts are upgraded as they are prepared, and not once all are.

@@ -52,9 +52,8 @@ pub struct Rollout {
     pub max_failures: MaxFailures,
     /// What happens to a host that is unreachable when the run starts.
     pub unreachable: UnreachablePolicy,
-    /// How many hosts may be preparing, or prepared and not begun, at least 1; one of each group may, and one that holds a slot. Hosts are
-    /// upgraded as they are prepared.
-    /// Absent: all are prepared at once.
+    /// How many hosts may be preparing, or prepared and not begun, at least 1; one of each group may in any case, and those that hold a slot
+    /// do not count. Hosts are upgraded as they are prepared. Absent: all are prepared at once.
     #[serde(deserialize_with = "super::integer::some_number", skip_serializing_if = "Option::is_none")]
     pub max_preparing: Option<u32>,
     /// Whether hosts are prepared again that failed. Hosts are upgraded as they are prepared. Absent: none is.

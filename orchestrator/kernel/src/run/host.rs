@@ -379,6 +379,25 @@ impl RunHost {
         self.backoff.is_some_and(|backoff| now < backoff.until)
     }
 
+    /// Whether it is being prepared, or is prepared and has not begun. One whose drain was given up is not until it may be drained again: it
+    /// keeps nobody from being prepared.
+    pub(super) fn is_preparing(&self, now: DateTime<Utc>) -> bool {
+        match self.status {
+            HostStatus::Pending | HostStatus::Preparing => !self.is_untold(),
+            HostStatus::Prepared | HostStatus::Waiting => !self.is_backed_off(now),
+            HostStatus::Draining
+            | HostStatus::Upgrading
+            | HostStatus::Rebooting
+            | HostStatus::Recovering
+            | HostStatus::Upgraded
+            | HostStatus::Failed
+            | HostStatus::TimedOut
+            | HostStatus::Skipped
+            | HostStatus::Cancelled
+            | HostStatus::NotReached => false,
+        }
+    }
+
     /// Until when it must wait at `now` before it is prepared again; absent if it need not.
     pub(crate) fn retry_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.retry.map(|retry| retry.until).filter(|until| self.is_untold() && now < *until)

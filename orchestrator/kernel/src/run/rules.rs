@@ -1,7 +1,9 @@
 //! What others ask of the active run, and how they cancel a host of it.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{GroupName, HostName};
 
 use super::event::HostEvent;
 use super::state::Run;
@@ -26,9 +28,12 @@ impl State {
         self.pause.as_ref().map(|pause| Reason::Paused(pause.cause.clone()))
     }
 
-    /// The host of `run`, the active one, that is to be prepared next, if one may be. A host that holds a slot is, whoever else is: others
-    /// may wait for its slot, which it gives back once it is upgraded.
+    /// The host of `run`, the active one, that is to be prepared next, if one may be. A host that holds the slot of an earlier run is,
+    /// whoever else is: others may wait for its slot, which it gives back once it is upgraded.
     pub(crate) fn next_to_prepare<'a>(&'a self, run: &'a Run, now: DateTime<Utc>) -> Option<&'a HostName> {
+        if !run.has_untold() {
+            return None;
+        }
         // A host that the reboot queue is at work on could not be told yet, and would take a place.
         let is_busy = |host: &HostName| self.is_at_work(host);
         let holder = |host: &'a HostName| {
@@ -36,7 +41,26 @@ impl State {
             (!is_busy(host)).then(|| (in_run.place(host), host))
         };
         let first = self.slots.keys().filter_map(holder).min().map(|(_, host)| host);
-        first.or_else(|| run.next_to_prepare(now, is_busy))
+        first.or_else(|| run.next_to_prepare(now, &self.preparing(run, now), is_busy))
+    }
+
+    /// How many hosts of each group of `run`, the active one, are being prepared, or are prepared and have not begun. Those that hold the
+    /// slot of an earlier run do not count: one that hangs would keep the others of its group from being prepared, in each run.
+    fn preparing<'a>(&self, run: &'a Run, now: DateTime<Utc>) -> BTreeMap<&'a GroupName, usize> {
+        let mut preparing = run.preparing(now);
+        for (host, _) in self.slots.iter().filter(|(_, slot)| !slot.owner.is_run(&run.id)) {
+            if let Some(holder) = run.host(host).filter(|holder| holder.is_preparing(now))
+                && let Some(count) = preparing.get_mut(&holder.group)
+            {
+                *count -= 1;
+            }
+        }
+        preparing
+    }
+
+    /// How many hosts keep others of `run`, the active one, from being prepared.
+    pub(crate) fn all_preparing(&self, run: &Run, now: DateTime<Utc>) -> usize {
+        self.preparing(run, now).values().sum()
     }
 
     /// Whether a further host of `run`, the active one, may begin.

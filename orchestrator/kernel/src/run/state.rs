@@ -1,6 +1,6 @@
 //! A run: one pass through the hosts of a site, with the state of each host in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
@@ -326,35 +326,40 @@ impl Run {
         &self.index.unprepared
     }
 
-    /// How many hosts of `group` are being prepared, or are prepared and have not begun. Those whose drain was given up do not count until
-    /// they may be drained again: they keep nobody from being prepared.
-    fn preparing(&self, group: &GroupName, now: DateTime<Utc>) -> usize {
-        let is_counted = |place: &&Place| self.host(&place.host).is_some_and(|host| !host.is_backed_off(now));
-        let prepared = self.ready().get(group).map_or(0, |ready| ready.iter().filter(is_counted).count());
-        prepared + self.index.told.get(group).copied().unwrap_or(0)
+    /// How many hosts of each group are being prepared, or are prepared and have not begun.
+    pub(super) fn preparing(&self, now: DateTime<Utc>) -> BTreeMap<&GroupName, usize> {
+        let mut preparing: BTreeMap<_, _> =
+            self.index.told.iter().map(|(group, told)| (group, *told)).collect();
+        for (group, ready) in self.ready() {
+            let is_counted =
+                |place: &&Place| self.host(&place.host).is_some_and(|host| host.is_preparing(now));
+            *preparing.entry(group).or_default() += ready.iter().filter(is_counted).count();
+        }
+        preparing
     }
 
-    /// How many hosts are being prepared, or are prepared and have not begun, as far as they count.
-    pub(crate) fn all_preparing(&self, now: DateTime<Utc>) -> usize {
-        let groups: BTreeSet<_> = self.ready().keys().chain(self.index.told.keys()).collect();
-        groups.into_iter().map(|group| self.preparing(group, now)).sum()
-    }
-
-    /// The host that is to be prepared next, in the order of turns, if one may be that is not busy otherwise. Of each group one may, so that a group without free slots does not keep the
-    /// others from their turn.
-    pub(crate) fn next_to_prepare(
+    /// The host that is to be prepared next, in the order of turns, if one may be that is not busy otherwise, while so many are `preparing`.
+    /// Of each group one may, so that a group without free slots does not keep the others from their turn.
+    pub(super) fn next_to_prepare(
         &self,
         now: DateTime<Utc>,
+        preparing: &BTreeMap<&GroupName, usize>,
         is_busy: impl Fn(&HostName) -> bool,
     ) -> Option<&HostName> {
         let max = self.rollout.max_preparing.map_or(usize::MAX, |max| max as usize);
-        let has_room = !self.index.untold.is_empty() && self.all_preparing(now) < max;
+        let has_room = preparing.values().sum::<usize>() < max;
         let is_due = |name: &HostName| self.host(name).is_some_and(|host| host.retry_at(now).is_none());
         let may_go = |place: &&Place| is_due(&place.host) && !is_busy(&place.host);
         let groups = self.index.untold.iter();
-        let groups = groups.filter(|(group, _)| has_room || self.preparing(group, now) == 0);
+        let groups =
+            groups.filter(|(group, _)| has_room || preparing.get(*group).is_none_or(|count| *count == 0));
         let firsts = groups.filter_map(|(_, places)| places.iter().find(may_go));
         firsts.min().map(|place| &place.host)
+    }
+
+    /// Whether a host waits to be prepared.
+    pub(super) fn has_untold(&self) -> bool {
+        !self.index.untold.is_empty()
     }
 
     /// When `host`, whose `prepare` has failed at `now`, is prepared again; `None` if it is not.

@@ -238,14 +238,15 @@ impl HostInRun<'_> {
 
     /// Why the host has not been told to prepare: its last attempt, or those that are being prepared.
     fn before_prepare(self) -> Why {
-        let Self { by: Explainer { view, now, .. }, run, host, .. } = self;
+        let Self { by: Explainer { state, view, now, .. }, run, host, .. } = self;
         let deadline = self.deadline();
         let doubt = || view.clock.doubt.clone().map(|doubt| self.until_deadline(doubt.into()));
         let failed = || {
             let until = host.retry_at(*now)?.min(deadline);
             Some(Why::until(host.reason.clone()?, until))
         };
-        let full = || Why::until(HostBlocker::HostsPreparing { hosts: run.all_preparing(*now) }, deadline);
+        let hosts = || state.all_preparing(run, *now);
+        let full = || Why::until(HostBlocker::HostsPreparing { hosts: hosts() }, deadline);
         self.paused().or_else(doubt).or_else(failed).unwrap_or_else(full)
     }
 
@@ -320,7 +321,7 @@ impl<'a> LastWaits<'a> {
                 host.map(|host| LastWait::HostUnderWay { host, others: run.counted().count() - 1 })
             }
         };
-        let preparing = run.all_preparing(now);
+        let preparing = state.all_preparing(run, now);
         Self { by: Explainer::new(state, view, now), run, all, preparing }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::{Config, HostStatus, LockProvider, OnFailure, Request, Run, Settings};
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
@@ -63,11 +63,12 @@ impl World {
         self.until_granted("the configuration after the nights is accepted", Self::config_without_windows)
     }
 
-    /// A configuration in which no failure stops a run, with the planned time-outs where they are long enough.
+    /// A configuration in which neither a failure nor a silent host stops a run, with the planned time-outs where they are long enough.
     fn config_of_nights(&mut self) -> Request {
         let planned = &self.plan.config.rollout;
         let rollout = Rollout {
             max_failures: u32::MAX.into(),
+            unreachable: UnreachablePolicy::Skip,
             prepare_timeout: planned.prepare_timeout.map(|_| STEP_MAX),
             upgrade_timeout: planned.upgrade_timeout.map(|_| STEP_MAX),
             boot_timeout: STEP_MAX,
@@ -88,7 +89,8 @@ impl World {
         let rollout = &config.rollout;
         // Without these, nobody is upgraded before all have answered `prepare`.
         let waits_for_all = rollout.max_preparing.is_none() && rollout.retries.is_none();
-        let is_awaited = (bad.action, bad.ailment) == (Action::Prepare, Ailment::Hangs);
+        // A worker whose handler hangs does not answer in the next run either.
+        let is_awaited = bad.ailment == Ailment::Hangs;
         if waits_for_all && is_awaited && rollout.prepare_timeout.is_none() {
             return;
         }
@@ -101,9 +103,11 @@ impl World {
             LockProvider::Embedded => &state.settings.groups,
             LockProvider::External => &planned.groups,
         };
+        // It may hold one since before the nights, and may never get as far as to give it back.
+        let holds = state.slots.contains_key(&self.hosts[bad.index].name);
         let is_open = |of_host: &GroupName| {
-            let kept = u32::from(of_bad == *of_host && keeps_slot(bad, of_host, planned));
-            slots.get(of_host).is_some_and(|slots| *slots > kept)
+            let is_kept = of_bad == *of_host && holds && keeps_slot(bad, of_host, planned);
+            slots.get(of_host).is_some_and(|slots| *slots > u32::from(is_kept))
         };
         let starved = self
             .hosts
@@ -114,11 +118,10 @@ impl World {
     }
 }
 
-/// Whether the slot of `bad` counts against other hosts of its group after its failure.
+/// Whether a slot of `bad` counts against other hosts of its group.
 fn keeps_slot(bad: BadHost, group: &GroupName, settings: &Settings) -> bool {
     match (bad.action, bad.ailment) {
-        (Action::Prepare, _) => false,
-        (Action::Upgrade | Action::Reboot, Ailment::Hangs) => true,
+        (Action::Prepare, _) | (Action::Upgrade | Action::Reboot, Ailment::Hangs) => true,
         (Action::Upgrade | Action::Reboot, Ailment::Fails) => {
             let is_uncounted =
                 settings.provider == LockProvider::Embedded && settings.failed.contains_key(group);

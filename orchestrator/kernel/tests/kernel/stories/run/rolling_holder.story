@@ -1,4 +1,4 @@
-# A host that holds a slot from an earlier run is prepared whoever else is: the others wait for that slot.
+# A host that holds a slot from an earlier run is prepared whoever else is, as others wait for that slot. It does not count: it may hang.
 > host h1
 > host h2
 > host h3
@@ -47,27 +47,32 @@
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T02:00:00Z rollout=(max-preparing=1) run=r2 trigger=(operator actor=admin)
   + upgrades-began run=r2
   + r2 h2: prepare-began
+  + r2 h1: prepare-began
   = done
-  ! send r2/h2/prepare/1 until 2026-11-21T02:00:00Z
+  ! send r2/h1/prepare/1 until 2026-11-21T02:00:00Z, send r2/h2/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
-  + r2 h2: command-sent action=prepare attempt=1 sequence=10
+  + r2 h1: command-sent action=prepare attempt=1 sequence=10
+  + r2 h2: command-sent action=prepare attempt=1 sequence=11
   ! nothing
 > reply h1 prepare done
-  + ignored host=h1 reply=(action=prepare result=done) sequence=11 why=already-answered
+  + r2 h1: prepared
+  + r2 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > reply h2 prepare done
   + r2 h2: prepared
   + r2 h2: slot-granted group=default provider=embedded
-  + r2 h1: prepare-began
-  ! send r2/h1/prepare/1 until 2026-11-21T02:00:00Z, send r2/h2/upgrade/1 until 2026-11-21T02:00:00Z
+  ! send r2/h2/upgrade/1 until 2026-11-21T02:00:00Z
 > deliver
-  + r2 h1: command-sent action=prepare attempt=1 sequence=13
   + r2 h2: command-sent action=upgrade attempt=1 sequence=14
   ! nothing
 > reply h2 upgrade done
   + r2 h2: upgraded
   + slot-released host=h2 why=upgraded
+  + r2 h1: slot-granted group=default provider=embedded
+  + r2 h3: prepare-began
+  ! send r2/h1/upgrade/1 until 2026-11-21T02:00:00Z, send r2/h3/prepare/1 until 2026-11-21T02:00:00Z
 > state
   r2 active
-  h1 preparing
+  h1 upgrading
   h2 upgraded
   h3 pending
+  slot h1: begun=false command=null group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
