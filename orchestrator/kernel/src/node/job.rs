@@ -12,7 +12,6 @@ use crate::fact::{Fact, NodeFact};
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
 use crate::reason::Reason;
-use crate::run::Run;
 use crate::slot::{ReleaseCause, release};
 use crate::state::State;
 use crate::step::{Stage, Step, StepEvent};
@@ -332,11 +331,7 @@ impl Answered<'_> {
         let drained = self.fact(NodeStep::Drained { boot_id: boot_id.map(ToOwned::to_owned) });
         if let Some(step) = state.step_at(host, Stage::Drain) {
             // It took so long that the upgrade fits no more: the run leaves its host out, or ends.
-            let is_late = |run: &Run| {
-                let is_bound = run.rollout.expected_duration.is_some();
-                is_bound && step.owner.is_run(&run.id) && !run.fits(self.now)
-            };
-            if state.run.as_ref().is_some_and(is_late) {
+            if step.begins_until.is_some_and(|until| until < self.now) {
                 return Vec::new();
             }
             return state

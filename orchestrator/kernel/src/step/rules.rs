@@ -29,6 +29,8 @@ pub(crate) struct Step<'a> {
     pub(crate) backoffs: u32,
     /// When its command must no longer be sent nor started; absent if that has no end.
     pub(crate) not_after: Option<DateTime<Utc>>,
+    /// Until when it may begin, if it is expected to take a certain time.
+    pub(crate) begins_until: Option<DateTime<Utc>>,
     /// The boot that its host is to leave, if its command says so.
     pub(crate) boot_id: Option<&'a str>,
 }
@@ -65,6 +67,7 @@ impl<'a> Step<'a> {
             has_failed: false,
             backoffs: in_run.backoff.map_or(0, |backoff| backoff.count),
             not_after: Some(run.not_after),
+            begins_until: run.rollout.expected_duration.map(|_| run.begins_until()),
             boot_id: None,
         })
     }
@@ -80,6 +83,7 @@ impl<'a> Step<'a> {
             has_failed: entry.has_failed(),
             backoffs: entry.backoff_count,
             not_after: None,
+            begins_until: None,
             boot_id: entry.boot_id.as_deref(),
         }
     }
