@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use crate::describe::describe;
 use crate::row::{Column, Detail, Row, or_dash};
-use crate::rows::runs::short;
-use crate::zone::{Zone, span};
+use crate::rows::runs::{short, took};
+use crate::zone::Zone;
 
 /// What `run show` says of a host, besides its phases and versions.
 pub fn details(report: &HostReport<'_>, zone: Zone) -> Vec<Detail> {
@@ -79,10 +79,7 @@ impl Row for PartInRun {
         Column::whole("STARTED", |part, zone| zone.stamp(part.run.start_time)),
         Column::new("STATUS", |part, _| part.host.host.status.to_string()),
         Column::whole("SINCE", |part, zone| zone.stamp(part.host.host.since)),
-        Column::wide("TOOK", |part, _| {
-            let times = part.host.host.start_time.zip(part.host.host.end_time);
-            times.map_or_else(|| "-".to_owned(), |(start, end)| span(start.0, end.0))
-        }),
+        Column::wide("TOOK", |part, _| took(&part.host.host)),
         Column::text("WHY", |part, _| {
             let why = part.host.host.why.as_ref().map(|why| why.text.clone());
             let late = part.host.late_answers.iter().map(|late| describe(late).to_string());

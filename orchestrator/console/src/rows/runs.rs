@@ -211,6 +211,12 @@ pub fn details(run: &Run<'_>, zone: Zone) -> Vec<Detail> {
     lines.into_iter().flatten().collect()
 }
 
+/// How long its upgrade took; `-` until it has ended.
+pub(super) fn took(host: &HostOfRunInFull<'_>) -> String {
+    let times = host.start_time.zip(host.end_time);
+    times.map_or_else(|| "-".to_owned(), |(start, end)| span(start.0, end.0))
+}
+
 impl Row for HostOfRunInFull<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("HOST", |host, _| host.hostname.to_string()),
@@ -218,10 +224,7 @@ impl Row for HostOfRunInFull<'static> {
         Column::whole("SINCE", |host, zone| zone.stamp(host.since)),
         Column::wide("APPLICATION", |host, _| host.application.to_string()),
         Column::wide("GROUP", |host, _| host.group.to_string()),
-        Column::new("TOOK", |host, _| {
-            let times = host.start_time.zip(host.end_time);
-            times.map_or_else(|| "-".to_owned(), |(start, end)| span(start.0, end.0))
-        }),
+        Column::new("TOOK", |host, _| took(host)),
         Column::text("WHY", |host, _| host.why.as_ref().map(|why| why.text.clone()).unwrap_or_default()),
     ];
     const NONE: &'static str = "no host is in the run";

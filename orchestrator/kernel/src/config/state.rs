@@ -222,12 +222,10 @@ impl Config {
         if self.rollout.max_preparing == Some(0) {
             return Err(ConfigError::NoPreparing);
         }
-        let Rollout { prepare_timeout, upgrade_timeout, expected_duration, retries, .. } = &self.rollout;
-        let backoff = retries.map(|retries| retries.backoff);
-        let max_backoff = retries.map(|retries| retries.max_backoff);
+        let Rollout { prepare_timeout, upgrade_timeout, expected_duration, retries, .. } = self.rollout;
         for (key, duration) in [
-            ("retries/backoff", &backoff),
-            ("retries/max-backoff", &max_backoff),
+            ("retries/backoff", retries.map(|retries| retries.backoff)),
+            ("retries/max-backoff", retries.map(|retries| retries.max_backoff)),
             ("prepare-timeout", prepare_timeout),
             ("upgrade-timeout", upgrade_timeout),
             ("expected-duration", expected_duration),

@@ -1,5 +1,6 @@
 //! `os-upgrade run start`: shows who would go and what stands against it, and starts a run of the whole site or of chosen hosts.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 
 use anyhow::{Context as _, anyhow};
@@ -64,7 +65,8 @@ pub(super) async fn start(options: Start) -> Result<(), Failure> {
     };
     let body = Trigger { timeout, hosts: (!hosts.is_empty()).then_some(hosts), retry, reason };
     // Without a terminal nobody can be asked, and a script means what it says.
-    if !yes.is_given() && io::stdin().is_terminal() {
+    let is_asked = !yes.is_given() && io::stdin().is_terminal();
+    if is_asked {
         let preview = previewed(&client, &body).await.map_err(Failure::unchanged)?;
         if let Some(preview) = &preview {
             show(&client, preview, remote.output).await;
@@ -82,7 +84,10 @@ pub(super) async fn start(options: Start) -> Result<(), Failure> {
     } else {
         remote.output.done("started", &[&id])?;
     }
-    note_deny_window(&client, remote.output).await;
+    // Who was asked has read it.
+    if !is_asked {
+        note_deny_window(&client, remote.output).await;
+    }
     if watch { watch::watch(&client, &id, remote.output).await } else { Ok(()) }
 }
 
@@ -95,12 +100,10 @@ async fn expanded(client: &Client, patterns: &[HostName], output: Output) -> Res
     let meant = selection::expand(patterns, &known, |_| Ok(()))
         .map_err(|unknown| Failure::unchanged(anyhow!(unknown)))?;
     let able = previewed(client, &Trigger::default()).await.map_err(Failure::unchanged)?;
-    let goes = |host: &HostName| {
-        let preview = able.iter().flat_map(|preview| &preview.hosts);
-        preview.filter(|it| it.why.is_none()).any(|it| it.hostname == host.as_str())
-    };
+    let going = able.iter().flat_map(|preview| &preview.hosts).filter(|host| host.why.is_none());
+    let going: BTreeSet<&str> = going.map(|host| host.hostname.as_ref()).collect();
     let (hosts, left_out): (Vec<_>, Vec<_>) =
-        meant.into_iter().partition(|host| patterns.contains(host) || goes(host));
+        meant.into_iter().partition(|host| patterns.contains(host) || going.contains(host.as_str()));
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(|host| sanitized(host.as_str())).collect();
         output.note(&format!("left out, because they do not take part now: {}", names.join(", ")));
