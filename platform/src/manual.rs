@@ -8,8 +8,8 @@ use clap::{Command, ValueEnum};
 use clap_complete::CompleteEnv;
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 
-/// The variable by which a shell asks the program itself for completions: the one of programs made with clap.
-const VARIABLE: &str = "COMPLETE";
+/// The variable by which a shell asks the program itself for completions.
+const VARIABLE: &str = "_OS_UPGRADE_COMPLETE";
 
 /// A shell with completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,10 +62,43 @@ fn completions(shell: Shell, program: &str) -> String {
         // Read from its file at the first completion, it would only register, and complete from the second one on.
         Shell::Zsh => {
             let function = format!("_clap_dynamic_completer_{}", program.replace('-', "_"));
-            format!("{script}\n[[ $funcstack[1] = _{program} ]] && {function} \"$@\"\n")
+            format!("{script}\nif [[ $funcstack[1] = _{program} ]]; then {function} \"$@\"; fi\n")
         }
-        Shell::Bash | Shell::Fish => script,
+        Shell::Bash => with_joined_words(&script),
+        Shell::Fish => script,
     }
+}
+
+/// `script` for bash, which splits words at `:` and `=`, as in `http://h` and `--host=h`, and replaces the last piece alone. `clap_complete` 4.6
+/// takes the pieces for words.
+fn with_joined_words(script: &str) -> String {
+    let mut joined = script.to_owned();
+    for (pieces, words) in [
+        (
+            "    local _CLAP_COMPLETE_INDEX=${COMP_CWORD}\n",
+            "    local words=() piece is_joined=\n    \
+                 for piece in \"${COMP_WORDS[@]:0:COMP_CWORD}\" \"$2\"; do\n        \
+                     if [[ ${#words[@]} -gt 0 && ( $is_joined || $piece == [:=]* ) ]]; then\n            \
+                         words[-1]+=$piece\n        \
+                     else\n            \
+                         words+=(\"$piece\")\n        \
+                     fi\n        \
+                     [[ $piece == *[:=] ]] && is_joined=1 || is_joined=\n    \
+                 done\n    \
+                 local _CLAP_COMPLETE_INDEX=$((${#words[@]} - 1)) before=${words[-1]%\"$2\"}\n",
+        ),
+        ("    local words=(\"${COMP_WORDS[@]}\")\n", ""),
+        ("        words[COMP_CWORD]=\"$2\"\n", "        :\n"),
+        (
+            "    if [[ $? != 0 ]]; then\n        unset COMPREPLY\n",
+            "    if [[ $? != 0 ]]; then\n        unset COMPREPLY\n    elif [[ $before ]]; then\n        \
+                 COMPREPLY=(\"${COMPREPLY[@]#\"$before\"}\")\n",
+        ),
+    ] {
+        debug_assert!(joined.contains(pieces), "{pieces}");
+        joined = joined.replace(pieces, words);
+    }
+    joined
 }
 
 /// Writes a manual page for each command of the program `command`, and the completions of each shell, into `directory`.
@@ -100,7 +133,7 @@ mod tests {
         assert!(read("tool-hosts-approve.1").contains("Let them in"));
         assert!(read("tool.1").contains("Exit codes"));
         for completions in ["tool.bash", "_tool", "tool.fish"] {
-            assert!(read(completions).contains("COMPLETE="), "{completions}");
+            assert!(read(completions).contains("_OS_UPGRADE_COMPLETE="), "{completions}");
         }
     }
 }

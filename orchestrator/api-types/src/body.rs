@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use os_upgrade_kernel::run::CountedAs;
 use os_upgrade_kernel::{Cause, HostStatus, LateResult};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
@@ -112,7 +113,8 @@ impl<K, T> Entry<K, T> {
     }
 }
 
-/// The number of hosts in each status; statuses without hosts are absent.
+/// The number of hosts in each status; statuses without hosts are absent. Hosts of a run that an operator deferred or gave up are counted as
+/// `deferred` and `given-up`, whatever their status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counts(#[schema(inline)] pub BTreeMap<String, u64>);
 
@@ -122,9 +124,9 @@ impl Counts {
     }
 }
 
-impl From<&BTreeMap<HostStatus, usize>> for Counts {
-    fn from(counts: &BTreeMap<HostStatus, usize>) -> Self {
-        Self(counts.iter().map(|(status, count)| (status.as_str().to_owned(), *count as u64)).collect())
+impl From<&BTreeMap<CountedAs, usize>> for Counts {
+    fn from(counts: &BTreeMap<CountedAs, usize>) -> Self {
+        Self(counts.iter().map(|(counted, count)| (counted.as_str().to_owned(), *count as u64)).collect())
     }
 }
 
@@ -252,6 +254,9 @@ pub struct HostOfRun<'a> {
     /// What its worker answered after its part in the run had ended; absent if it answered nothing.
     #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
     pub late_answer: Option<LateAnswer>,
+    /// When it was upgraded after that; absent if it was not.
+    #[serde(rename = "upgraded-since", skip_serializing_if = "Option::is_none")]
+    pub upgraded_since: Option<Stamp>,
 }
 
 /// An answer of a worker that came after its host's part in the run had ended, or that answered nothing.

@@ -4,6 +4,7 @@ mod event;
 mod node;
 mod why;
 
+use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{HostOfRun, LateAnswer, Stamp};
 use os_upgrade_api_types::routes::config;
 use os_upgrade_console::describe;
@@ -28,6 +29,7 @@ pub(crate) fn host_of_run<'a>(
     name: &'a HostName,
     host: &'a RunHost,
     why: Option<kernel::Why>,
+    last_upgrade: Option<DateTime<Utc>>,
 ) -> HostOfRun<'a> {
     HostOfRun {
         hostname: name.as_str().into(),
@@ -35,6 +37,7 @@ pub(crate) fn host_of_run<'a>(
         since: Stamp(host.since),
         why: why.map(self::why),
         late_answer: late_answer(host),
+        upgraded_since: last_upgrade.filter(|at| *at > host.since).map(Stamp),
     }
 }
 

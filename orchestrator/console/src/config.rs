@@ -62,8 +62,8 @@ impl Describe for Warning {
             ),
             Self::PrepareUnbounded { max_preparing } => write!(
                 f,
-                "rollout/max-preparing: a host that does not answer prepare is one of the {max_preparing} until the run ends, unless \
-                 rollout/prepare-timeout is set"
+                "rollout/max-preparing: a host that does not answer prepare takes one of the {max_preparing} places until the run ends: \
+                 set rollout/prepare-timeout, such as 30m"
             ),
             Self::FewerHosts { max_concurrent, hosts } => write!(
                 f,

@@ -9,8 +9,9 @@ use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::EntryStep;
 use os_upgrade_kernel::run::HostStep;
 
+use crate::config::number_of;
 use crate::describe::Describe;
-use crate::progress::counted;
+use crate::progress::with_counts;
 
 impl Describe for SiteEvent {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -22,15 +23,11 @@ impl Describe for SiteEvent {
 fn sentence(event: &SiteEvent) -> String {
     match event {
         SiteEvent::RunStarted { run, actor, reason, hosts, skipped, targeted, .. } => {
-            let (chosen, by) = (
-                if *targeted { "chosen " } else { "" },
-                actor.as_deref().unwrap_or("its maintenance window"),
-            );
+            let by = actor.as_deref().unwrap_or("its maintenance window");
+            let chosen = if *targeted { " for chosen hosts" } else { "" };
+            let hosts = number_of(usize::try_from(*hosts).unwrap_or(usize::MAX));
             let skipped = if *skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
-            format!(
-                "run {run} started by {by} ({hosts} {chosen}hosts{skipped}){}",
-                because(reason.as_deref())
-            )
+            format!("run {run} started by {by}{chosen} ({hosts}{skipped}){}", because(reason.as_deref()))
         }
         SiteEvent::RunUpgrading { run } => format!("run {run}: every host is prepared"),
         SiteEvent::RunStopping { run, host: Some(host), .. } => {
@@ -40,8 +37,7 @@ fn sentence(event: &SiteEvent) -> String {
             let by = by(actor.as_deref());
             format!("run {run} starts no further host, {cause}{by}{}", because(reason.as_deref()))
         }
-        SiteEvent::RunEnded { run, result, counts } if counts.is_empty() => format!("run {run} {result}"),
-        SiteEvent::RunEnded { run, result, counts } => format!("run {run} {result}: {}", counted(counts)),
+        SiteEvent::RunEnded { run, result, counts } => format!("run {run} {result}{}", with_counts(counts)),
         SiteEvent::RunMissed { window_start, why, unrecorded, .. } => {
             let more = unrecorded.map_or_else(String::new, |more| format!(", and {more} runs before it"));
             format!("the run of the window at {window_start} was missed{more}: {}", why.text)

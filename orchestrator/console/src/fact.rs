@@ -9,7 +9,7 @@ use os_upgrade_kernel::{Fact, HostEvent, MissedRun, NodeStep, Reason, StopCause}
 use os_upgrade_protocol::{HostName, time};
 
 use crate::describe::describe;
-use crate::progress::counted;
+use crate::progress::with_counts;
 
 /// How important a fact is to an operator, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ fn run(fact: &RunFact) -> (Importance, String) {
             },
         ),
         RunFact::Ended { run, result, counts } => {
-            (Site, format!("run {run} ended {}: {}", result.as_str(), counted(&counts.into())))
+            (Site, format!("run {run} ended {}{}", result.as_str(), with_counts(&counts.into())))
         }
         RunFact::Missed(MissedRun { start, reason, .. }) => {
             (Site, format!("run of {} missed: {}", time::format(*start), describe(reason)))

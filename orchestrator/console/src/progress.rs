@@ -14,13 +14,18 @@ pub fn is_at_work(status: HostStatus) -> bool {
     status == HostStatus::Preparing || status.is_under_way()
 }
 
-/// Numbers of hosts by status, those that did not succeed first, such as `1 failed, 1 cancelled, 2 upgraded`.
+/// Numbers of hosts by what they are counted as, those that did not succeed first, such as `1 failed, 1 deferred, 2 upgraded`.
 pub fn counted(Counts(counts): &Counts) -> String {
     let bad = [HostStatus::Failed, HostStatus::TimedOut, HostStatus::NotReached].map(HostStatus::as_str);
     let mut counts: Vec<_> = counts.iter().collect();
     counts.sort_by_key(|(status, _)| !bad.contains(&status.as_str()));
     let counted: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
     if counted.is_empty() { "none".to_owned() } else { counted.join(", ") }
+}
+
+/// The numbers of hosts after a result, such as `: 1 failed, 2 upgraded`; empty where they were not recorded.
+pub fn with_counts(counts: &Counts) -> String {
+    if counts.is_empty() { String::new() } else { format!(": {}", counted(counts)) }
 }
 
 /// Whether a host with this status is one of those that a run upgrades. One that was cancelled, or not reached, was not begun.

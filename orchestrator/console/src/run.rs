@@ -22,7 +22,7 @@ impl Describe for RunRefusal {
             }
             Self::TooManyTargets => write!(f, "hosts: at most {TARGETS_MAX} are named at once"),
             Self::NobodyToRetry { retry: Retry::Failed } => f.write_str(
-                "no host that can take part failed or timed out in its last run, or it has been upgraded since: \
+                "no host that can take part has failed or timed out since it was upgraded last: \
                  `os-upgrade hosts list` shows how each ended",
             ),
             Self::NobodyToRetry { retry: Retry::NotReached } => f.write_str(

@@ -97,7 +97,9 @@ impl Status {
         let current = self.state.current_upgrade_info.as_ref()?;
         let counts = || current.counts.0.iter().filter(|(word, _)| belongs_to_run(word));
         let total = counts().map(|(_, count)| count).sum();
-        let ended = counts().filter(|(word, _)| Word::read(word).is(HostStatus::is_final));
+        // Other words than those of statuses are about hosts that have ended.
+        let is_at_work = |word: &str| Word::<HostStatus>::read(word).is(|status| !status.is_final());
+        let ended = counts().filter(|(word, _)| !is_at_work(word));
         let ended = ended.map(|(_, count)| count).sum();
         Some(RunProgress { percents: self.percents(ended), ended, total, counted: counted(&current.counts) })
     }
@@ -151,6 +153,7 @@ impl Status {
         let holders = || self.slots.groups.iter().flat_map(|group| &group.holders);
         let has_failed = |host: &&HostOfRun<'_>| {
             host.status.is(|status| matches!(status, HostStatus::Failed | HostStatus::TimedOut))
+                && host.upgraded_since.is_none()
                 && !host.late_answer.as_ref().is_some_and(LateAnswer::is_done)
                 && !holders().any(|holder| holder.id == host.hostname)
         };
@@ -207,22 +210,10 @@ impl Status {
         lines.push(("last", self.last(zone)));
         lines.extend(self.state.last_targeted_info.as_ref().map(|run| ("then", ended(run, zone))));
         lines.extend(self.missed(zone).map(|missed| ("missed", missed)));
-        lines.extend(self.state.not_reached.as_ref().map(|NotReached { runs, hosts }| {
-            ("left out", format!("not reached in the last {runs} runs: {}", number_of(*hosts)))
-        }));
-        lines.extend(self.oldest_success(now).map(|oldest| ("oldest", oldest)));
+        let (not_reached, oldest) = left_behind(&self.state, now);
+        lines.extend(not_reached.map(|text| ("left out", text)));
+        lines.extend(oldest.map(|text| ("oldest", text)));
         lines
-    }
-
-    /// Which host was upgraded longest ago, unless that was within a day.
-    fn oldest_success(&self, now: DateTime<Utc>) -> Option<String> {
-        let OldestSuccess { hostname, time } = self.state.oldest_success.as_ref()?;
-        let ago = match (now - time.0).num_days() {
-            days if days < 1 => return None,
-            1 => "1 day".to_owned(),
-            days => format!("{days} days"),
-        };
-        Some(format!("oldest success: {ago} ({hostname})"))
     }
 
     /// The last run that was missed, if none has started since.
@@ -335,4 +326,20 @@ fn together<'a>(hosts: impl Iterator<Item = (String, &'a str)>) -> Vec<Together<
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, hosts)| std::cmp::Reverse(hosts.len()));
     groups
+}
+
+/// How many hosts have not been reached in the last runs, and which host was upgraded longest ago, unless that was within a day.
+pub fn left_behind(state: &State<'_>, now: DateTime<Utc>) -> (Option<String>, Option<String>) {
+    let not_reached = state.not_reached.as_ref().map(|NotReached { runs, hosts }| {
+        format!("not reached in the last {runs} runs: {}", number_of(*hosts))
+    });
+    let oldest = state.oldest_success.as_ref().and_then(|OldestSuccess { hostname, time }| {
+        let ago = match (now - time.0).num_days() {
+            days if days < 1 => return None,
+            1 => "1 day".to_owned(),
+            days => format!("{days} days"),
+        };
+        Some(format!("oldest success: {ago} ({hostname})"))
+    });
+    (not_reached, oldest)
 }

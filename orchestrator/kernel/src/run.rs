@@ -16,7 +16,9 @@ mod turns;
 pub use self::event::{Enlisted, HostEvent, HostStep};
 pub use self::fact::RunFact;
 pub use self::hint::hint;
-pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, LateAnswer, LateResult, RunHost};
+pub use self::host::{
+    CountedAs, HostBackoff, HostStatus, IllegalTransition, Issued, LateAnswer, LateResult, RunHost,
+};
 pub use self::place::Place;
 pub use self::request::{
     NoTarget, Preview, Retry, RunOperation, RunRefusal, TARGETS_MAX, TIMEOUT_DEFAULT, Targets, preview,

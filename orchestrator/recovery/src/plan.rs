@@ -114,10 +114,10 @@ impl Plan {
             return Err(RecoveryError::Led(holder.instance));
         }
         match source {
-            Source::Store => from_store(site, dry_run).await,
+            Source::Store => Box::pin(from_store(site, dry_run)).await,
             Source::Backup { file, replace } => {
                 let beside = if dry_run { std::env::temp_dir() } else { site.settings.store.path.clone() };
-                from_backup(site, file, *replace, &beside).await
+                Box::pin(from_backup(site, file, *replace, &beside)).await
             }
         }
     }

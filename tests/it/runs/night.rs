@@ -68,5 +68,8 @@ async fn bad_hosts_cost_themselves() {
     let listed = site.orchestrator.done(&["run", "list", "--limit", "1"]).await;
     assert!(listed.contains("chosen hosts"), "{listed}");
     let events = site.orchestrator.done(&["events", "--run", last.trim()]).await;
-    assert!(events.contains("(1 chosen hosts)") && events.contains("completed: 1 upgraded"), "{events}");
+    assert!(
+        events.contains("for chosen hosts (1 host)") && events.contains("completed: 1 upgraded"),
+        "{events}"
+    );
 }

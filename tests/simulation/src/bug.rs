@@ -107,7 +107,7 @@ bugs! {
     /// All hosts are prepared at once.
     PreparingUnbounded: "preparing-unbounded", [] => ["preparing"], seed 23;
     /// Hosts are prepared by name.
-    PreparedByName: "prepared-by-name", [] => ["turn"], seed 23;
+    PreparedByName: "prepared-by-name", [] => ["turn"], seed 12;
     /// Hosts have a second to answer.
     TimeoutsShortened: "timeouts-shortened", [] => ["early"], seed 68;
     /// A run of chosen hosts leaves one out.

@@ -262,7 +262,7 @@ pub enum SiteEvent {
         run: String,
         #[schema(value_type = RunResultWord)]
         result: Word<RunResult>,
-        /// How many of its hosts ended in each status.
+        /// How many of its hosts ended as what.
         #[serde(default, skip_serializing_if = "Counts::is_empty")]
         counts: Counts,
     },

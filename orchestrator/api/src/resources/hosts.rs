@@ -252,7 +252,7 @@ fn slot<'a>(state: &'a State, host: &HostName) -> Option<HostSlot<'a>> {
 
 /// How a host ended in the last run in which it took part and that is over.
 fn last_result<'a>(state: &'a State, name: &HostName) -> Option<LastResult<'a>> {
-    let LastEnd { run, at: _, status, reason, not_reached } = state.turns.last_end(name)?;
+    let LastEnd { run, at: _, status, reason, failed_at: _, not_reached } = state.turns.last_end(name)?;
     let last_run = state.known_runs().find(|known| known.id == *run);
     Some(LastResult {
         run: run.as_str().into(),

@@ -89,8 +89,9 @@ fn previewed(api: &Api, timeout: Option<Duration>, targets: &Targets) -> Result<
         group: entry.group.to_string(),
         why: entry.skipped.map(bodies::why),
     };
+    // One that is due now, and is kept back for the moment, is lost as well.
     let next = published.forecast(now).start().map(|start| start.at);
-    let cost = next.filter(|next| !targets.is_all() && now < *next && *next < not_after);
+    let cost = next.filter(|next| !targets.is_all() && *next < not_after);
     let body = RunPreview {
         not_after: Stamp(not_after),
         hosts: hosts.into_iter().map(host).collect(),

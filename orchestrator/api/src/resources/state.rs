@@ -265,7 +265,8 @@ fn last_upgrade<'a>(explainer: &Explainer<'_>, run: &'a Run) -> Option<LastUpgra
 /// The hosts of a run, by name.
 fn hosts_of<'a>(explainer: &Explainer<'_>, run: &'a Run) -> Vec<HostOfRun<'a>> {
     let host = |(name, host): (&'a HostName, &'a RunHost)| {
-        bodies::host_of_run(name, host, explainer.in_run(run, name))
+        let last_upgrade = explainer.last_upgrade(name);
+        bodies::host_of_run(name, host, explainer.in_run(run, name), last_upgrade)
     };
     run.hosts().iter().map(host).collect()
 }

@@ -1,6 +1,7 @@
 //! Writes: their answers, and their effects.
 
-use os_upgrade_api_types::body::Page;
+use chrono::{SubsecRound as _, TimeDelta, Utc};
+use os_upgrade_api_types::body::{Page, Stamp};
 use os_upgrade_api_types::routes::hosts::Host;
 use os_upgrade_api_types::routes::runs::{Run, RunPreview, StopCause};
 use os_upgrade_api_types::routes::state::State;
@@ -225,4 +226,27 @@ async fn run_continues_without_given_up_host() {
     assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null));
     assert_eq!(api.call(GIVE_UP, &body("h02")).await, (204, Value::Null), "it is so");
     assert_eq!(info("h03").await, (409, json!("no-run")));
+}
+
+/// A run of chosen hosts makes way for the next one that starts automatically, unless its timeout says otherwise: then it says so.
+#[tokio::test]
+async fn chosen_hosts_make_way_for_the_next_window() {
+    let api = TestApi::new(TestSite::new(["h01", "h02"]), &[]).await;
+    let opens = (Utc::now() + TimeDelta::hours(2)).trunc_subsecs(0);
+    let config = json!({
+        "worker-applications": [{"name": "os-upgrade-debian"}],
+        "maintenance-windows": [{"cron": opens.format("%S %M %H %d %m *").to_string(), "duration": "1h"}],
+    });
+    assert_eq!(api.call(CONFIG, &config.to_string()).await.0, 201);
+    let preview = async |body: &str| -> RunPreview {
+        let mut request = build(&format!("{TRIGGER}?validate=true"), "application/json", body);
+        request.headers_mut().insert("prefer", "return=representation".parse().unwrap());
+        serde_json::from_str(&api.send(request).await.2).unwrap()
+    };
+    let chosen = preview(r#"{"hosts":["h01"]}"#).await;
+    assert_eq!((chosen.not_after, chosen.costs_start_at), (Stamp(opens), None));
+    let longer = preview(r#"{"hosts":["h01"],"timeout":"3h"}"#).await;
+    assert!(longer.not_after.0 > opens);
+    assert_eq!(longer.costs_start_at, Some(Stamp(opens)));
+    assert_eq!(preview(r#"{"timeout":"3h"}"#).await.costs_start_at, None);
 }

@@ -1,6 +1,7 @@
 //! What a shell offers for an argument: the names that the instance knows which the command would call.
 
 use std::ffi::OsString;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::{Args as _, Command, FromArgMatches as _};
@@ -51,16 +52,22 @@ pub(super) fn runs() -> ArgValueCandidates {
     })
 }
 
-/// What `ask` finds. Nothing if it fails: there is no place for an error in a line that is being typed.
+/// What `ask` finds. Nothing if it fails, as there is no place for an error in a line that is being typed, or takes too long: the process ends
+/// then, whatever its thread waits for.
 fn offered(
-    ask: impl AsyncFnOnce(Client) -> anyhow::Result<Vec<CompletionCandidate>>,
+    ask: impl AsyncFnOnce(Client) -> anyhow::Result<Vec<CompletionCandidate>> + Send + 'static,
 ) -> Vec<CompletionCandidate> {
-    let words = std::env::args_os().skip_while(|word| word != "--").skip(2);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (Some(server), Ok(runtime)) = (server(words), runtime) else { return Vec::new() };
-    let Ok(client) = Client::new(&server) else { return Vec::new() };
-    let asked = runtime.block_on(async { tokio::time::timeout(ANSWERED_WITHIN, ask(client)).await });
-    asked.ok().and_then(Result::ok).unwrap_or_default()
+    let (found, finds) = mpsc::channel();
+    std::thread::spawn(move || {
+        let words = std::env::args_os().skip_while(|word| word != "--").skip(2);
+        let client = server(words).and_then(|server| Client::new(&server).ok());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        if let (Some(client), Ok(runtime)) = (client, runtime) {
+            // Nobody may wait for it any more.
+            let _ = found.send(runtime.block_on(ask(client)).unwrap_or_default());
+        }
+    });
+    finds.recv_timeout(ANSWERED_WITHIN).unwrap_or_default()
 }
 
 /// The instance that a command of these `words` calls.

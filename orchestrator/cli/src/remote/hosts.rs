@@ -7,13 +7,17 @@ mod outdated;
 pub(in crate::remote) mod selection;
 
 use anyhow::Context as _;
+use chrono::Utc;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostsToApprove};
+use os_upgrade_api_types::routes::state::{self, State};
 use os_upgrade_api_types::word::Word;
 use os_upgrade_console::rows::hosts;
+use os_upgrade_console::status::left_behind;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::text::sanitized;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -24,7 +28,7 @@ use super::options::Remote;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
 use crate::leadership::note_last_known;
-use crate::output::{Canvas, View, details};
+use crate::output::{Canvas, Output, View, details};
 use crate::rest::Client;
 
 /// The width of the names of details.
@@ -175,7 +179,23 @@ async fn list(options: List) -> Result<(), Failure> {
         })?;
     }
     note_last_known(&client, remote.output).await;
-    remote.output.show::<Vec<Host<'_>>>(&Value::from(hosts))
+    remote.output.show::<Vec<Host<'_>>>(&Value::from(hosts))?;
+    note_left_behind(&client, remote.output).await;
+    Ok(())
+}
+
+/// Says which hosts upgrades do not reach. What cannot be read is left out: it is only a note.
+async fn note_left_behind(client: &Client, output: Output) {
+    if !output.is_for_people() || output.is_quiet() {
+        return;
+    }
+    let call = state::READ.call().with("fields", "not-reached,oldest-success");
+    if let Ok(state) = client.read::<State<'_>>(call).await {
+        let (not_reached, oldest) = left_behind(&state, Utc::now());
+        for line in not_reached.iter().chain(&oldest) {
+            output.aside(&sanitized(line));
+        }
+    }
 }
 
 /// Those of `hosts` for which `is_meant` holds, as they were read.

@@ -38,8 +38,8 @@ pub(crate) enum Command {
     /// of the names of hosts, unless a host has exactly that name. A host that is named and cannot take part is an error; one that only
     /// matches is left out. A run of chosen hosts ends when the next one starts automatically, unless --timeout says otherwise.
     ///
-    /// With --watch it shows what happens until the run ends, and exits with 0 if it completed, 1 if it failed, 3 if it
-    /// timed out, and 4 if it was cancelled. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
+    /// With --watch it shows what happens until the run ends, and exits with 0 if every host was upgraded, 7 if it completed
+    /// otherwise, 1 if it failed, 3 if it timed out, and 4 if it was cancelled. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
     #[command(after_help = examples![
         "run start", "run start --timeout 2h --reason 'a security update' --watch", "run start h01 --watch",
         "run start --failed --reason 'the mirror is back'", "run start 'web-*' --failed --yes"
@@ -59,8 +59,8 @@ pub(crate) enum Command {
     Show(Show),
     /// Show what happens in a run until it ends
     ///
-    /// It exits with 0 if the run completed, 1 if it failed, 3 if it timed out, and 4 if it was cancelled. To stop watching
-    /// does not stop the run. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
+    /// It exits with 0 if every host was upgraded, 7 if the run completed otherwise, 1 if it failed, 3 if it timed out, and 4 if it was
+    /// cancelled. To stop watching does not stop the run. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
     #[command(after_help = examples!["run watch", "run watch 019aa3f0-0000", "run watch -o json"])]
     Watch(Watch),
     /// Show what the commands of a run printed on a host

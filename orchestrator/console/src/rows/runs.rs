@@ -159,7 +159,7 @@ pub fn why_missed(missed: &MissedRun) -> String {
 
 /// Who or what started the run, and whether with chosen hosts.
 pub fn by(run: &Run<'_>) -> String {
-    let chosen = if run.targeted { ", chosen hosts" } else { "" };
+    let chosen = if run.targeted { " for chosen hosts" } else { "" };
     format!("{}{chosen}", run.actor.as_ref().unwrap_or(&run.trigger))
 }
 

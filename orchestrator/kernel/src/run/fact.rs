@@ -7,7 +7,7 @@ use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
-use super::host::HostStatus;
+use super::host::CountedAs;
 use super::state::{Run, RunResult, StopCause, Trigger};
 use crate::about::{About, AuditList, OwnerRef, Part};
 use crate::config::Rollout;
@@ -50,9 +50,9 @@ pub enum RunFact {
         run: RunId,
         /// How it ended.
         result: RunResult,
-        /// How many of its hosts ended in each status.
+        /// How many of its hosts ended as what.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        counts: BTreeMap<HostStatus, usize>,
+        counts: BTreeMap<CountedAs, usize>,
     },
     /// A run was due in an occurrence of the maintenance windows, and can no longer start in it.
     #[serde(rename = "run-missed")]

@@ -103,11 +103,14 @@ impl State {
             self.check_slot_free(host, group, *provider)?;
         }
         let active = self.active(run)?;
+        let last_turn = |active: &Run| active.host(host).map(|in_run| in_run.last_turn);
+        let before = last_turn(active);
         active.apply(host, event, at)?;
-        let number = active.number;
+        if let Some(turn) = last_turn(active).filter(|turn| before != Some(*turn)) {
+            self.turns.taken(host, turn);
+        }
         match event {
             HostEvent::SlotGranted { group, provider, drain } => {
-                self.turns.taken(host, number);
                 self.hold_slot(host, group, *provider, &Owner::Run(run.clone()), at);
                 self.slot_is_for(host, *drain, at);
             }
@@ -127,12 +130,7 @@ impl State {
                 }
             }
             HostEvent::TimedOut { .. } => {
-                let active = self.active(run)?;
-                let is_bounded = active.rollout.max_preparing.is_some();
-                let unanswered = active.host(host).and_then(RunHost::unanswered);
-                if unanswered.is_some_and(|command| is_bounded && command.action == Action::Prepare) {
-                    self.turns.taken(host, number);
-                }
+                let unanswered = self.active(run)?.host(host).and_then(RunHost::unanswered);
                 if let Some(sequence) = unanswered.and_then(|command| command.sequence) {
                     self.retractions.insert(sequence, host.clone());
                 }

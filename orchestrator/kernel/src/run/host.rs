@@ -199,6 +199,50 @@ const fn moved_by(event: &HostEvent) -> Option<Move> {
     })
 }
 
+/// What a host is counted as beside the result of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountedAs {
+    /// An operator deferred it.
+    Deferred,
+    /// An operator gave it up.
+    GivenUp,
+    #[serde(untagged)]
+    Status(HostStatus),
+}
+
+impl CountedAs {
+    /// Everything that a host may be counted as.
+    pub const ALL: [Self; HostStatus::ALL.len() + 2] = {
+        let mut all = [Self::Deferred; HostStatus::ALL.len() + 2];
+        let mut at = 0;
+        while at < HostStatus::ALL.len() {
+            all[at] = Self::Status(HostStatus::ALL[at]);
+            at += 1;
+        }
+        all[at] = Self::GivenUp;
+        all
+    };
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deferred => "deferred",
+            Self::GivenUp => "given-up",
+            Self::Status(status) => status.as_str(),
+        }
+    }
+
+    /// Its place in [`Self::ALL`].
+    pub(super) const fn place(self) -> usize {
+        match self {
+            Self::Status(status) => status as usize,
+            Self::GivenUp => HostStatus::ALL.len(),
+            Self::Deferred => HostStatus::ALL.len() + 1,
+        }
+    }
+}
+
 impl fmt::Display for HostStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -231,7 +275,7 @@ pub struct RunHost {
     /// Whether its heartbeat was awaited when the run started, so that it may be off.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unheard: bool,
-    /// The number of the run in which it had its last turn; 0 if it never had one. Its own run counts from the grant on.
+    /// The number of the run in which it had its last turn; 0 if it never had one. Its own run counts once it has had its turn there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub last_turn: u64,
     /// Its attempts to prepare after which it is prepared again; absent if there were none.
@@ -401,6 +445,15 @@ impl RunHost {
     /// Until when it must wait at `now` before it is prepared again; absent if it need not.
     pub(crate) fn retry_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.retry.map(|retry| retry.until).filter(|until| self.is_untold() && now < *until)
+    }
+
+    /// What it is counted as beside the result of the run.
+    pub const fn counted_as(&self) -> CountedAs {
+        match self.reason {
+            Some(Reason::GivenUp { .. }) => CountedAs::GivenUp,
+            Some(Reason::HostDeferred { .. }) => CountedAs::Deferred,
+            Some(_) | None => CountedAs::Status(self.status),
+        }
     }
 
     fn answered(&self) -> Option<Issued> {

@@ -1,9 +1,11 @@
 //! The hosts of a run by status: an index beside the hosts, so that no decision has to scan all of them.
 
+use std::collections::BTreeMap;
+
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName};
 
-use super::host::{HostStatus, RunHost};
+use super::host::{CountedAs, HostStatus, RunHost};
 use super::place::Place;
 
 /// Sets and counts of hosts; always equal to [`Index::of`] the hosts.
@@ -22,6 +24,7 @@ pub(super) struct Index {
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
     pub(super) unheard: OrdSet<HostName>,
     counts: [usize; HostStatus::ALL.len()],
+    counted: [usize; CountedAs::ALL.len()],
 }
 
 impl Index {
@@ -37,8 +40,14 @@ impl Index {
         self.counts[status as usize]
     }
 
+    pub(super) fn counted(&self) -> BTreeMap<CountedAs, usize> {
+        let counted = CountedAs::ALL.map(|counted| (counted, self.counted[counted.place()]));
+        counted.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
     pub(super) fn insert(&mut self, name: &HostName, host: &RunHost) {
         self.counts[host.status as usize] += 1;
+        self.counted[host.counted_as().place()] += 1;
         if host.is_unsent() {
             self.unsent.insert(name.clone());
         }
@@ -76,6 +85,7 @@ impl Index {
 
     pub(super) fn remove(&mut self, name: &HostName, host: &RunHost) {
         self.counts[host.status as usize] -= 1;
+        self.counted[host.counted_as().place()] -= 1;
         self.unsent.remove(name);
         self.under_way.remove(name);
         self.overdue.remove(name);

@@ -217,9 +217,14 @@ pub fn preview(
     now: DateTime<Utc>,
 ) -> Result<Preview, RunRefusal> {
     let (_, mut preview) = planned(state, view, timeout, targets, now)?;
+    // Where its group has no free slot, the host that holds one goes first.
+    let is_ahead = |Enlisted { host, group, .. }: &Enlisted| {
+        let is_full = state.semaphores.get(group).is_some_and(|semaphore| semaphore.free() == 0);
+        is_full && state.slots.contains_key(host) && state.uncounted(view, group, host).others == 0
+    };
     preview.hosts.sort_by_cached_key(|entry| {
         let last_turn = state.turns.last(&entry.host);
-        (entry.skipped.is_some(), Place { last_turn, host: entry.host.clone() })
+        (entry.skipped.is_some(), !is_ahead(entry), Place { last_turn, host: entry.host.clone() })
     });
     Ok(preview)
 }
@@ -303,13 +308,13 @@ fn targeted(
     }
 }
 
-/// Whether the part of `host` in its last run ended so.
+/// Whether the part of `host` ended so: in its last run, or as a failure after which it came to nothing else in a run.
 fn is_to_retry(state: &State, host: &HostName, retry: Retry) -> bool {
     let Some(end) = state.turns.last_end(host) else { return false };
     match retry {
         Retry::Failed => {
-            let is_upgraded = state.last_upgrades.of(host).is_some_and(|at| *at >= end.at);
-            matches!(end.status, HostStatus::Failed | HostStatus::TimedOut) && !is_upgraded
+            let is_upgraded = |failed| state.last_upgrades.of(host).is_some_and(|at| *at >= failed);
+            end.failed_at.is_some_and(|failed| !is_upgraded(failed))
         }
         Retry::NotReached => end.status == HostStatus::NotReached,
     }

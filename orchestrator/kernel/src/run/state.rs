@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_calendar::Duration;
-use os_upgrade_protocol::{GroupName, HostName, RunId};
+use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 use strum::VariantNames as _;
 
 use super::event::{Enlisted, HostEvent};
-use super::host::{HostStatus, IllegalTransition, LateAnswer, LateResult, RunHost};
+use super::host::{CountedAs, HostStatus, IllegalTransition, LateAnswer, LateResult, RunHost};
 use super::index::Index;
 use super::place::Place;
 use super::turns::Turns;
@@ -386,13 +386,9 @@ impl Run {
         self.index.count(status)
     }
 
-    /// How many hosts are in each status that any of them is in.
-    pub fn counts(&self) -> BTreeMap<HostStatus, usize> {
-        HostStatus::ALL
-            .map(|status| (status, self.count(status)))
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .collect()
+    /// How many hosts are counted as what.
+    pub fn counts(&self) -> BTreeMap<CountedAs, usize> {
+        self.index.counted()
     }
 
     /// Whether every host has a final status.
@@ -470,6 +466,18 @@ impl Run {
         }
     }
 
+    /// Whether `event`, after which the host is `next`, is its turn: a slot, or with `max-preparing` that it was told to prepare and came no
+    /// further, as it kept others from being prepared.
+    fn is_turn(&self, event: &HostEvent, next: &RunHost) -> bool {
+        let is_over = matches!(event, HostEvent::Failed { .. } | HostEvent::TimedOut { .. });
+        let in_prepare = || {
+            next.command
+                .is_some_and(|command| command.action == Action::Prepare && command.sequence.is_some())
+        };
+        let is_granted = matches!(event, HostEvent::SlotGranted { .. });
+        is_granted || (self.rollout.max_preparing.is_some() && is_over && in_prepare())
+    }
+
     /// Folds `event` into the state of a host.
     pub(crate) fn apply(
         &mut self,
@@ -479,7 +487,7 @@ impl Run {
     ) -> Result<(), HostError> {
         let host = self.hosts.get(name).ok_or_else(|| HostError::Unknown(name.clone()))?;
         let mut next = host.after(event, at).map_err(|source| HostError::Illegal(name.clone(), source))?;
-        if let HostEvent::SlotGranted { .. } = event {
+        if self.is_turn(event, &next) {
             next.last_turn = self.number;
         }
         self.index.remove(name, host);

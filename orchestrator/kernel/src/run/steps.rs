@@ -45,18 +45,15 @@ pub(crate) fn leave_out_late(state: &State, view: &View, now: DateTime<Utc>) -> 
     let mut late = run.hosts().iter().filter(|(_, host)| host.status.is_before_upgrade()).peekable();
     late.peek()?;
     let waits = LastWaits::of(state, view, run, now);
-    let left_out = late.map(|(name, host)| {
+    let left_out = late.filter_map(|(name, host)| {
         let no_time = || Reason::NoTimeLeft { expected, waited_for: last_wait(state, &waits, name, host) };
-        state.no_longer_waits(run, name, not_reached(host, no_time))
+        Some(state.no_longer_waits(run, name, end_of_host(view, run, name, host, no_time)?))
     });
     Some(left_out.flatten().collect())
 }
 
 /// What a host of the run that has not been told to upgrade waits for.
 fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHost) -> Option<LastWait> {
-    if matches!(host.status, HostStatus::Pending | HostStatus::Preparing) && !host.is_untold() {
-        return Some(LastWait::HostsUnprepared { host: name.clone(), others: 0 });
-    }
     if host.status == HostStatus::Draining {
         let waits = state.nodes.get(name).and_then(|node| node.waits.clone());
         return Some(LastWait::NodeUndrained { waits });

@@ -1,6 +1,6 @@
 //! Whose turn it is: the host whose last turn lies most runs back goes first. A turn is a slot granted in a run, whatever
-//! comes of it, or, with `max-preparing`, a `prepare` that was not answered, as that kept others from being prepared: a host that fails
-//! each time moves behind the others each time. Turns are counted in runs, because the clock may be set back.
+//! comes of it. With `max-preparing` it is also a `prepare` at which the host's part ended, as that kept others from being prepared. So a host that
+//! fails each time moves behind the others each time. Turns are counted in runs, because the clock may be set back.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId};
@@ -40,6 +40,9 @@ pub struct LastEnd {
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// When its part failed or timed out last; absent if it has succeeded since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_at: Option<DateTime<Utc>>,
     /// In how many runs it was not reached, one after the other, up to this one. Runs that an operator took it out of do not count.
     #[serde(default, skip_serializing_if = "is_default")]
     pub not_reached: u32,
@@ -69,11 +72,14 @@ impl Turns {
 
     /// Records how the part of `name` in `run` has ended.
     pub(super) fn ended(&mut self, name: &HostName, run: &RunId, host: &RunHost) {
-        let before = self.last_end(name).map_or(0, |end| end.not_reached);
-        let not_reached = match host.status {
+        let before = self.last_end(name);
+        let (failed_at, not_reached) =
+            before.map_or((None, 0), |before| (before.failed_at, before.not_reached));
+        let (failed_at, not_reached) = match host.status {
             HostStatus::Skipped => return,
-            HostStatus::NotReached => before.saturating_add(1),
-            HostStatus::Cancelled => before,
+            HostStatus::NotReached => (failed_at, not_reached.saturating_add(1)),
+            HostStatus::Cancelled => (failed_at, not_reached),
+            HostStatus::Failed | HostStatus::TimedOut => (Some(host.since), 0),
             HostStatus::Pending
             | HostStatus::Preparing
             | HostStatus::Prepared
@@ -82,12 +88,10 @@ impl Turns {
             | HostStatus::Upgrading
             | HostStatus::Rebooting
             | HostStatus::Recovering
-            | HostStatus::Upgraded
-            | HostStatus::Failed
-            | HostStatus::TimedOut => 0,
+            | HostStatus::Upgraded => (None, 0),
         };
         let (run, at, status, reason) = (run.clone(), host.since, host.status, host.reason.clone());
-        self.ends.record(name, LastEnd { run, at, status, reason, not_reached }, |end| end.at);
+        self.ends.record(name, LastEnd { run, at, status, reason, failed_at, not_reached }, |end| end.at);
     }
 
     /// Forgets `host`.

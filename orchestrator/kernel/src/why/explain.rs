@@ -85,6 +85,11 @@ impl<'a> Explainer<'a> {
         HostInRun { by: self, run, name, host: run.host(name)? }.why()
     }
 
+    /// When `host` was upgraded last; absent if it never was.
+    pub fn last_upgrade(&self, host: &HostName) -> Option<DateTime<Utc>> {
+        self.state.last_upgrades.of(host).copied()
+    }
+
     /// What `host` of the active run, which is prepared or waits for a slot, waits for besides other hosts; absent if its turn was about
     /// to come.
     fn waits_for(&self, run: &Run, name: &HostName, host: &RunHost) -> Option<Reason> {
@@ -238,7 +243,7 @@ impl HostInRun<'_> {
 
     /// Why the host has not been told to prepare: its last attempt, or those that are being prepared.
     fn before_prepare(self) -> Why {
-        let Self { by: Explainer { state, view, now, .. }, run, host, .. } = self;
+        let Self { by: Explainer { state, view, now, .. }, run, name, host } = self;
         let deadline = self.deadline();
         let doubt = || view.clock.doubt.clone().map(|doubt| self.until_deadline(doubt.into()));
         let failed = || {
@@ -247,7 +252,8 @@ impl HostInRun<'_> {
         };
         let hosts = || state.all_preparing(run, *now);
         let full = || Why::until(HostBlocker::HostsPreparing { hosts: hosts() }, deadline);
-        self.paused().or_else(doubt).or_else(failed).unwrap_or_else(full)
+        let rebooting = || Some(Why::until(reboot_under_way(state, name)?, deadline));
+        self.paused().or_else(doubt).or_else(failed).or_else(rebooting).unwrap_or_else(full)
     }
 
     /// Why it is not the host's turn: its own earlier slot, the hosts in progress, or the first host of its group.
@@ -329,7 +335,9 @@ impl<'a> LastWaits<'a> {
     pub(crate) fn of_host(&self, name: &HostName, host: &RunHost) -> Option<LastWait> {
         if host.is_untold() && self.by.state.pause.is_none() {
             let failed = host.reason.clone().map(|reason| LastWait::Recorded(Box::new(reason)));
-            return Some(failed.unwrap_or(LastWait::HostsPreparing { hosts: self.preparing }));
+            // Without any, the reboot queue has the host, or its turn was about to come.
+            let others = Some(self.preparing).filter(|hosts| *hosts > 0);
+            return failed.or(others.map(|hosts| LastWait::HostsPreparing { hosts }));
         }
         let own = || self.by.waits_for(self.run, name, host);
         self.all.clone().or_else(|| own().map(|reason| LastWait::Recorded(Box::new(reason))))

@@ -8,6 +8,7 @@ mod format;
 mod properties;
 mod reboot_queue;
 mod restoration;
+mod sixty_hosts;
 mod stories;
 mod waiters;
 mod warnings;

@@ -16,7 +16,7 @@ use super::violation::Violation;
 pub(super) struct TurnOrder {
     /// How many runs have started.
     runs: u64,
-    /// Whether a host that does not answer `prepare` keeps others from being prepared.
+    /// Whether a host that is told to prepare keeps others from being prepared.
     preparing_is_bounded: bool,
     /// The number of the run in which each host had its last turn.
     last: BTreeMap<HostName, u64>,
@@ -28,10 +28,17 @@ impl TurnOrder {
         if let Fact::Run(RunFact::Started { rollout, .. }) = fact {
             self.runs += 1;
             self.preparing_is_bounded = rollout.max_preparing.is_some();
-        } else if let Fact::Run(RunFact::Host { host, event: HostEvent::TimedOut { reason }, .. }) = fact {
+        } else if let Fact::Run(RunFact::Host {
+            host,
+            event: HostEvent::TimedOut { reason } | HostEvent::Failed { reason },
+            ..
+        }) = fact
+        {
             let is_unprepared = matches!(
                 reason,
-                Reason::PrepareTimeout { .. } | Reason::NoReply { action: Action::Prepare, .. }
+                Reason::PrepareTimeout { .. }
+                    | Reason::NoReply { action: Action::Prepare, .. }
+                    | Reason::WorkerError { action: Action::Prepare, .. }
             );
             if is_unprepared && self.preparing_is_bounded {
                 self.last.insert(host.clone(), self.runs);

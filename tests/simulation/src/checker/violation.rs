@@ -2,7 +2,7 @@
 //!
 //! | rule | | in |
 //! |---|---|---|
-//! | S1 | no group has more hosts under upgrade than slots | `steps` |
+//! | S1 | no group has more hosts under upgrade than slots, but for up to `failed` whose worker answered an error | `steps` |
 //! | S2 | no command is sent after `not-after` or the run's end, and no worker starts one | `commands`, `workers` |
 //! | S3 | no host executes `upgrade` twice in a run | `workers` |
 //! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |

@@ -72,6 +72,7 @@ impl World {
             prepare_timeout: planned.prepare_timeout.map(|_| STEP_MAX),
             upgrade_timeout: planned.upgrade_timeout.map(|_| STEP_MAX),
             boot_timeout: STEP_MAX,
+            expected_duration: planned.expected_duration,
             ..self.base_config().rollout
         };
         Self::put_config(Config { rollout, ..self.base_config() })

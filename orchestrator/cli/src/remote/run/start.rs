@@ -32,7 +32,7 @@ pub(crate) struct Start {
     /// The hosts, or patterns with * and ?; by default every host
     #[arg(value_name = "HOST", add = completion::hosts())]
     hosts: Vec<HostName>,
-    /// Of those, only hosts that failed or timed out in the last run in which they took part, and have not been upgraded since
+    /// Of those, only hosts that failed or timed out, and have not been upgraded since
     #[arg(long, conflicts_with = "not_reached")]
     failed: bool,
     /// Of those, only hosts whose turn never came in the last run in which they took part
@@ -106,7 +106,7 @@ async fn expanded(client: &Client, patterns: &[HostName], output: Output) -> Res
         meant.into_iter().partition(|host| patterns.contains(host) || going.contains(host.as_str()));
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(|host| sanitized(host.as_str())).collect();
-        output.note(&format!("left out, because they do not take part now: {}", names.join(", ")));
+        output.note(&format!("left out, because they do not take part now: {}", listed(&names)));
     }
     if hosts.is_empty() {
         return Err(Failure::unchanged(anyhow!("none of the hosts that match takes part now")));
@@ -128,7 +128,7 @@ async fn show(client: &Client, preview: &RunPreview, output: Output) {
     note_deny_window(client, output).await;
     // What cannot be read is left out: it is only a note.
     if let Ok(slots) = client.read::<Slots<'_>>(slots::READ.call()).await {
-        for line in against(&slots) {
+        for line in against(&slots, preview) {
             errln!("{line}");
         }
     }
@@ -138,10 +138,7 @@ async fn show(client: &Client, preview: &RunPreview, output: Output) {
 fn lines(preview: &RunPreview) -> Vec<String> {
     let (skipped, going): (Vec<_>, Vec<_>) = preview.hosts.iter().partition(|host| host.why.is_some());
     let named = |hosts: &[&HostInPreview], of: &dyn Fn(&HostInPreview) -> String| {
-        let more = hosts.len().saturating_sub(LISTED_MAX);
-        let more = (more > 0).then(|| format!("and {more} more"));
-        let first = hosts.iter().take(LISTED_MAX).map(|host| of(host));
-        first.chain(more).collect::<Vec<_>>().join(", ")
+        listed(&hosts.iter().map(|host| of(host)).collect::<Vec<_>>())
     };
     let name = |host: &HostInPreview| sanitized(&host.hostname);
     let with_why = |host: &HostInPreview| {
@@ -159,17 +156,30 @@ fn lines(preview: &RunPreview) -> Vec<String> {
     lines
 }
 
-/// Slots that are kept, which hosts of the run may wait for.
-fn against(slots: &Slots<'_>) -> Vec<String> {
+/// Slots that hosts of the run may wait for: those that are kept, and all of a group that has no free one.
+fn against(slots: &Slots<'_>, preview: &RunPreview) -> Vec<String> {
     let of_group = |group: &slots::SlotGroup<'_>| {
-        let kept = group.holders.iter().filter(|holder| holder.kept);
-        let kept: Vec<String> = kept.map(|holder| sanitized(&holder.id)).collect();
-        (!kept.is_empty()).then(|| {
-            let names = kept.join(", ");
-            format!("group {}: kept by hosts that ended without success: {names}", sanitized(&group.group))
-        })
+        let is_full = group.slots.is_some_and(|slots| group.held >= slots as usize);
+        let (kept, others): (Vec<_>, Vec<_>) = group.holders.iter().partition(|holder| holder.kept);
+        let line = |holders: &[&slots::SlotHolder<'_>], what: &str| {
+            let names: Vec<String> = holders.iter().map(|holder| sanitized(&holder.id)).collect();
+            (!names.is_empty())
+                .then(|| format!("group {}: {what}: {}", sanitized(&group.group), listed(&names)))
+        };
+        let others = if is_full { &others[..] } else { &[] };
+        [line(&kept, "kept by hosts that ended without success"), line(others, "no slot is free, held by")]
     };
-    slots.groups.iter().filter_map(of_group).collect()
+    let is_meant = |group: &&slots::SlotGroup<'_>| {
+        preview.hosts.iter().any(|host| host.why.is_none() && host.group == group.group)
+    };
+    slots.groups.iter().filter(is_meant).flat_map(of_group).flatten().collect()
+}
+
+/// The first of the names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let more = names.len().saturating_sub(LISTED_MAX);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    names.iter().take(LISTED_MAX).cloned().chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// The question whether to start the run.
@@ -217,6 +227,31 @@ mod tests {
         );
         assert_eq!(lines(&preview(json!([skipped])))[0], "no host would go");
         assert_eq!(lines(&preview(json!([host("h1")]))), ["1 host: h1"]);
+        let slots = json!({"provider": "embedded", "reclaim": "never", "groups": [
+            {"group": "default", "slots": 2, "held": 2, "excess": 0, "waiters": [], "holders": [
+                {"id": "coreos-7", "since": "2026-11-21T01:00:00Z", "on-behalf-of": ["client"],
+                 "reason": "a client", "stuck": false},
+                {"id": "h2", "since": "2026-11-21T01:00:00Z", "on-behalf-of": ["run"],
+                 "reason": "failed", "stuck": false, "kept": true},
+            ]},
+            {"group": "edge", "slots": 1, "held": 1, "excess": 0, "waiters": [], "holders": [
+                {"id": "n1", "since": "2026-11-21T01:00:00Z", "on-behalf-of": ["client"],
+                 "reason": "a client", "stuck": false},
+            ]},
+        ]});
+        assert_eq!(
+            against(&Slots::deserialize(&slots).unwrap(), &preview(json!([host("h1")]))),
+            [
+                "group default: kept by hosts that ended without success: h2",
+                "group default: no slot is free, held by: coreos-7",
+            ]
+        );
+        let costs = RunPreview::deserialize(json!({
+            "not-after": "2026-11-21T05:00:00Z", "hosts": [], "costs-start-at": "2026-11-21T04:00:00Z",
+        }));
+        let asked = |preview: &RunPreview| question(Some(preview), Output::default());
+        assert!(asked(&costs.unwrap()).contains("while it does no run starts in the window of"));
+        assert!(asked(&preview(json!([]))).starts_with("Start it? It ends at"));
         let many: Vec<_> = (0..25).map(|number| host(&format!("h{number}"))).collect();
         assert!(lines(&preview(json!(many)))[0].ends_with("h19, and 5 more"));
     }

@@ -5,6 +5,7 @@ use os_upgrade_kernel::fact::{
     RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::reboot_queue::EntryEvent;
+use os_upgrade_kernel::run::CountedAs;
 use os_upgrade_kernel::{
     ApiServerOrder, Backoff, Difference, Enlisted, KubernetesSettings, MissedReason, MissedRun, NodeStep,
     OnFailure, Outstanding, RebootSettings, Reclaim, SecretName, Settings, Trigger,
@@ -202,9 +203,15 @@ fn facts() {
             Fact::Run(RunFact::Ended {
                 run: r.clone(),
                 result: RunResult::TimedOut,
-                counts: [(HostStatus::Upgraded, 59), (HostStatus::NotReached, 1)].into(),
+                counts: [
+                    (CountedAs::Status(HostStatus::Upgraded), 57),
+                    (CountedAs::Status(HostStatus::NotReached), 1),
+                    (CountedAs::Deferred, 1),
+                    (CountedAs::GivenUp, 1),
+                ]
+                .into(),
             }),
-            r#"{"type":"run-ended","run":"r1","result":"timed-out","counts":{"upgraded":59,"not-reached":1}}"#,
+            r#"{"type":"run-ended","run":"r1","result":"timed-out","counts":{"deferred":1,"given-up":1,"upgraded":57,"not-reached":1}}"#,
         ),
         (
             Fact::Run(RunFact::Ended {

@@ -60,7 +60,7 @@
 > reply h3 upgrade done
   + r1 h3: upgraded
   + slot-released host=h3 why=upgraded
-  + run-ended counts=(skipped=1 upgraded=2) result=completed run=r1
+  + run-ended counts=(deferred=1 upgraded=2) result=completed run=r1
 > state
   r1 completed
   h1 skipped: deferred by admin: the quarter closes
@@ -73,7 +73,7 @@
 > defer h3
   + host-deferred actor=admin host=h3 reason="the quarter closes"
   + r2 h3: cancelled reason=(host-deferred actor=admin reason="the quarter closes")
-  + run-ended counts=(cancelled=1 skipped=2) result=failed run=r2
+  + run-ended counts=(deferred=3) result=failed run=r2
   = done
   ! nothing
 > end-deferral h3

@@ -83,12 +83,12 @@
 > wait 61
 > tick
   + r2 h1: not-reached reason=(no-time-left expected=20m waited-for=(hosts-unprepared host=h2 others=1))
-  + r2 h2: not-reached reason=(no-time-left expected=20m waited-for=(hosts-unprepared host=h2))
-  + r2 h3: not-reached reason=(no-time-left expected=20m waited-for=(hosts-unprepared host=h3))
-  + run-ended counts=(not-reached=3) result=timed-out run=r2
+  + r2 h2: timed-out reason=(no-reply action=prepare)
+  + r2 h3: timed-out reason=(no-reply action=prepare)
+  + run-ended counts=(not-reached=1 timed-out=2) result=timed-out run=r2
   ! retract 13 of h2, retract 14 of h3
 > state
   r2 timed-out
   h1 not-reached: less was left of the run than the 20m that a host takes (expected-duration) before its turn: h2 and 1 other host had not answered prepare
-  h2 not-reached: less was left of the run than the 20m that a host takes (expected-duration) before its turn: h2 had not answered prepare
-  h3 not-reached: less was left of the run than the 20m that a host takes (expected-duration) before its turn: h3 had not answered prepare
+  h2 timed-out: no reply to prepare before not-after
+  h3 timed-out: no reply to prepare before not-after

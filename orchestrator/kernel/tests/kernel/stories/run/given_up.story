@@ -95,7 +95,7 @@
 # The last one that the run waits for.
 > give-up h2 why=hangs
   + r1 h2: timed-out reason=(given-up actor=admin reason=hangs)
-  + run-ended counts=(cancelled=2 timed-out=2) result=failed run=r1
+  + run-ended counts=(given-up=4) result=failed run=r1
   = done
   ! retract 4 of h3, retract 11 of h2
 > state
@@ -182,7 +182,7 @@
   + slot-released host=h4 why=failed
   + r2 h1: not-reached reason=(run-failed host=h4)
   + r2 h2: not-reached reason=(run-failed host=h4)
-  + run-ended counts=(failed=1 not-reached=2 timed-out=1) result=failed run=r2
+  + run-ended counts=(failed=1 given-up=1 not-reached=2) result=failed run=r2
 > state
   r2 failed
   h1 not-reached: the run was ended by the failure of h4

@@ -90,24 +90,23 @@
 > trigger r2 timeout=15m
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T01:17:00Z rollout=(expected-duration=10m max-failures=3 max-preparing=1 retries=(backoff=10m max-backoff=1h prepare=9)) run=r2 trigger=(operator actor=admin)
   + upgrades-began run=r2
-  + r2 h1: prepare-began
+  + r2 h4: prepare-began
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T01:17:00Z, retract 8 of h4
+  ! send r2/h4/prepare/1 until 2026-11-21T01:17:00Z, retract 8 of h4
 > deliver
-  + r2 h1: command-sent action=prepare attempt=1 sequence=15
+  + r2 h4: command-sent action=prepare attempt=1 sequence=15
   ! retract 8 of h4
 > reply h1 prepare to=15 error no-space
-  + r2 h1: failed reason=(worker-error action=prepare message="error no-space")
-  + r2 h3: prepare-began
-  ! send r2/h3/prepare/1 until 2026-11-21T01:17:00Z, retract 8 of h4
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
+  + r2 h1: cancelled reason=(run-cancelled actor=admin)
   + r2 h2: cancelled reason=(run-cancelled actor=admin)
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
   + r2 h4: cancelled reason=(run-cancelled actor=admin)
-  + run-ended counts=(cancelled=3 failed=1) result=cancelled run=r2
+  + run-ended counts=(cancelled=4) result=cancelled run=r2
   = done
-  ! retract 8 of h4
+  ~ hint h4: r2 cancelled
+  ! retract 8 of h4, retract 15 of h4
 > reply h3 prepare done
   + ignored host=h3 reply=(action=prepare result=done) sequence=17 why=nothing-outstanding
 # What is left of a run ends with it: one that is to be prepared again says why, and so does one that was never told.
@@ -117,41 +116,38 @@
 > trigger r3 timeout=40m
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T01:42:00Z rollout=(max-preparing=1 retries=(backoff=1m max-backoff=1h prepare=9)) run=r3 trigger=(operator actor=admin)
   + upgrades-began run=r3
-  + r3 h1: prepare-began
+  + r3 h4: prepare-began
   = done
-  ! send r3/h1/prepare/1 until 2026-11-21T01:42:00Z, retract 8 of h4
+  ! send r3/h4/prepare/1 until 2026-11-21T01:42:00Z, retract 8 of h4, retract 15 of h4
 > deliver
-  + r3 h1: command-sent action=prepare attempt=1 sequence=18
-  ! retract 8 of h4
+  + r3 h4: command-sent action=prepare attempt=1 sequence=18
+  ! retract 8 of h4, retract 15 of h4
 > pause
   + site-paused actor=admin cause=operator reason="the fair is on"
   = done
 > reply h1 prepare to=18 error no-space
-  + r3 h1: prepare-failed reason=(worker-error action=prepare message="error no-space") until=2026-11-21T01:03:42Z
 > explain h2
   the site is paused by admin: the fair is on | status=pending | since=2026-11-21T01:02:00Z | why=paused@2026-11-21T01:42:00Z
 > resume
   + site-resumed actor=admin
-  + r3 h3: prepare-began
   = done
-  ! send r3/h3/prepare/1 until 2026-11-21T01:42:00Z, retract 8 of h4
 > state
   r3 active
-  h1 pending: prepare failed: error no-space
+  h1 pending
   h2 pending
   h3 pending
-  h4 pending
+  h4 preparing
 > wait 2401
 > tick
-  + r3 h1: not-reached reason=(run-timed-out waited-for=(worker-error action=prepare message="error no-space"))
+  + r3 h1: not-reached reason=(run-timed-out waited-for=(hosts-preparing hosts=1))
   + r3 h2: not-reached reason=(run-timed-out waited-for=(hosts-preparing hosts=1))
-  + r3 h3: timed-out reason=(not-sent action=prepare)
-  + r3 h4: not-reached reason=(run-timed-out waited-for=(hosts-preparing hosts=1))
+  + r3 h3: not-reached reason=(run-timed-out waited-for=(hosts-preparing hosts=1))
+  + r3 h4: timed-out reason=(no-reply action=prepare)
   + run-ended counts=(not-reached=3 timed-out=1) result=timed-out run=r3
-  ! retract 8 of h4
+  ! retract 8 of h4, retract 15 of h4, retract 18 of h4
 > state
   r3 timed-out
-  h1 not-reached: the run timed out before its turn: prepare failed: error no-space
+  h1 not-reached: the run timed out before its turn: 1 other was prepared first (max-preparing)
   h2 not-reached: the run timed out before its turn: 1 other was prepared first (max-preparing)
-  h3 timed-out: prepare could not be sent before not-after
-  h4 not-reached: the run timed out before its turn: 1 other was prepared first (max-preparing)
+  h3 not-reached: the run timed out before its turn: 1 other was prepared first (max-preparing)
+  h4 timed-out: no reply to prepare before not-after

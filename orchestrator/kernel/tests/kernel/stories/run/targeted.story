@@ -20,7 +20,7 @@
 > trigger r0 hosts=h1,h3,h4,nobody
   = refused: hosts: h3 is deferred, h4 is withdrawn, nobody has no worker of a configured application; nothing is started
 > trigger r0 retry=failed
-  = refused: no host that can take part failed or timed out in its last run, or it has been upgraded since: `os-upgrade hosts list` shows how each ended
+  = refused: no host that can take part has failed or timed out since it was upgraded last: `os-upgrade hosts list` shows how each ended
 > trigger r0 hosts=h2,h1,h2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T03:00:00Z rollout=(max-concurrent=4 max-failures=4) run=r0 trigger=(operator actor=admin targeted=true)
   = done
@@ -57,7 +57,7 @@
   + deferral-ended actor=admin host=h3
   = done
 > trigger r1 retry=failed hosts=h3,h1
-  = refused: no host that can take part failed or timed out in its last run, or it has been upgraded since: `os-upgrade hosts list` shows how each ended
+  = refused: no host that can take part has failed or timed out since it was upgraded last: `os-upgrade hosts list` shows how each ended
 > trigger r1 hosts=h2,h3 timeout=4h
   + run-started hosts=[(application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=4 max-failures=4) run=r1 trigger=(operator actor=admin targeted=true)
   = done
@@ -87,7 +87,7 @@
   + run-ended counts=(upgraded=2) result=completed run=r1
 # One that was upgraded since is none of them.
 > trigger r2 retry=failed
-  = refused: no host that can take part failed or timed out in its last run, or it has been upgraded since: `os-upgrade hosts list` shows how each ended
+  = refused: no host that can take part has failed or timed out since it was upgraded last: `os-upgrade hosts list` shows how each ended
 > trigger r2 retry=not-reached
   = refused: no host that can take part was not reached in its last run: `os-upgrade hosts list` shows how each ended
 > trigger r2 timeout=0s hosts=h1
