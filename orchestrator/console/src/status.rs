@@ -343,3 +343,26 @@ pub fn left_behind(state: &State<'_>, now: DateTime<Utc>) -> (Option<String>, Op
     });
     (not_reached, oldest)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hosts_that_are_left_behind_are_named() {
+        let now = "2026-11-29T01:00:00Z".parse().unwrap();
+        let told = |state: serde_json::Value| {
+            let state = State::deserialize(&state).unwrap();
+            left_behind(&state, now)
+        };
+        let (not_reached, oldest) = told(json!({
+            "not-reached": {"runs": 3, "hosts": 53}, "oldest-success": {"hostname": "h17", "time": "2026-10-19T00:00:00Z"},
+        }));
+        assert_eq!(not_reached.as_deref(), Some("not reached in the last 3 runs: 53 hosts"));
+        assert_eq!(oldest.as_deref(), Some("oldest success: 41 days (h17)"));
+        let recent = json!({"oldest-success": {"hostname": "h17", "time": "2026-11-28T02:00:00Z"}});
+        assert_eq!(told(recent), (None, None));
+    }
+}
