@@ -78,11 +78,12 @@ impl Rollouts {
         match event {
             HostEvent::CommandSent { action, .. } => host.sent = Some((*action, at)),
             HostEvent::PrepareBegan => {
-                host.is_told = true;
+                // One that holds a slot does not count, also if that is released before it answers.
+                host.is_told = !state.slots.contains_key(name);
                 host.attempts += 1;
                 self.check_retries(name)?;
                 check_turn(at, name, state)?;
-                return self.check_preparing(state);
+                return self.check_preparing();
             }
             HostEvent::PrepareFailed { .. }
             | HostEvent::Prepared
@@ -126,9 +127,9 @@ impl Rollouts {
     }
 
     /// One of each group may be told whoever else is, and so may one that holds a slot.
-    fn check_preparing(&self, state: &State) -> Result<(), Violation> {
+    fn check_preparing(&self) -> Result<(), Violation> {
         let Some(max) = self.rollout.max_preparing else { return Ok(()) };
-        let told = self.hosts.iter().filter(|(name, host)| host.is_told && !state.slots.contains_key(*name));
+        let told = self.hosts.values().filter(|host| host.is_told);
         let groups: BTreeSet<&GroupName> = self.hosts.values().map(|host| &host.group).collect();
         let (told, most) = (told.count(), max as usize + groups.len() - 1);
         if told > most {
