@@ -212,33 +212,12 @@ pub enum CountedAs {
 }
 
 impl CountedAs {
-    /// Everything that a host may be counted as.
-    pub const ALL: [Self; HostStatus::ALL.len() + 2] = {
-        let mut all = [Self::Deferred; HostStatus::ALL.len() + 2];
-        let mut at = 0;
-        while at < HostStatus::ALL.len() {
-            all[at] = Self::Status(HostStatus::ALL[at]);
-            at += 1;
-        }
-        all[at] = Self::GivenUp;
-        all
-    };
-
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deferred => "deferred",
             Self::GivenUp => "given-up",
             Self::Status(status) => status.as_str(),
-        }
-    }
-
-    /// Its place in [`Self::ALL`].
-    pub(super) const fn place(self) -> usize {
-        match self {
-            Self::Status(status) => status as usize,
-            Self::GivenUp => HostStatus::ALL.len(),
-            Self::Deferred => HostStatus::ALL.len() + 1,
         }
     }
 }

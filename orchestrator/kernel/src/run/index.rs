@@ -24,7 +24,7 @@ pub(super) struct Index {
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
     pub(super) unheard: OrdSet<HostName>,
     counts: [usize; HostStatus::ALL.len()],
-    counted: [usize; CountedAs::ALL.len()],
+    counted: OrdMap<CountedAs, usize>,
 }
 
 impl Index {
@@ -41,13 +41,12 @@ impl Index {
     }
 
     pub(super) fn counted(&self) -> BTreeMap<CountedAs, usize> {
-        let counted = CountedAs::ALL.map(|counted| (counted, self.counted[counted.place()]));
-        counted.into_iter().filter(|(_, count)| *count > 0).collect()
+        self.counted.iter().map(|(counted, count)| (*counted, *count)).collect()
     }
 
     pub(super) fn insert(&mut self, name: &HostName, host: &RunHost) {
         self.counts[host.status as usize] += 1;
-        self.counted[host.counted_as().place()] += 1;
+        *self.counted.entry(host.counted_as()).or_default() += 1;
         if host.is_unsent() {
             self.unsent.insert(name.clone());
         }
@@ -85,20 +84,14 @@ impl Index {
 
     pub(super) fn remove(&mut self, name: &HostName, host: &RunHost) {
         self.counts[host.status as usize] -= 1;
-        self.counted[host.counted_as().place()] -= 1;
+        decrease(&mut self.counted, &host.counted_as());
         self.unsent.remove(name);
         self.under_way.remove(name);
         self.overdue.remove(name);
         self.waiting.remove(name);
         self.unheard.remove(name);
-        if self.unprepared.remove(name).is_some()
-            && !host.is_untold()
-            && let Some(told) = self.told.get_mut(&host.group)
-        {
-            *told -= 1;
-            if *told == 0 {
-                self.told.remove(&host.group);
-            }
+        if self.unprepared.remove(name).is_some() && !host.is_untold() {
+            decrease(&mut self.told, &host.group);
         }
         remove(&mut self.ready, name, host);
         remove(&mut self.untold, name, host);
@@ -114,6 +107,16 @@ fn remove(places: &mut OrdMap<GroupName, OrdSet<Place>>, name: &HostName, host: 
         group.remove(&host.place(name));
         if group.is_empty() {
             places.remove(&host.group);
+        }
+    }
+}
+
+/// Takes one off the count of `key`; none is left out.
+fn decrease<K: Ord + Clone>(counts: &mut OrdMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }
