@@ -168,6 +168,16 @@ impl State {
         self.step_of(host).is_some_and(|step| step.stage.is_under_way())
     }
 
+    /// Why the last step of `host` did not go on; absent if it does.
+    pub(crate) fn why_stopped(&self, host: &HostName) -> Option<Reason> {
+        if let Some((_, entry)) = self.entry_under_way(host) {
+            return entry.reason.clone();
+        }
+        let mut newest = self.known_runs().filter_map(|run| run.host(host)).peekable();
+        let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());
+        newest.find_map(|in_run| in_run.reason.clone()).filter(|_| !is_under_way)
+    }
+
     /// The step of `host`, if it is at this stage.
     pub(crate) fn step_at<'a>(&'a self, host: &'a HostName, stage: Stage) -> Option<Step<'a>> {
         self.step_of(host).filter(|step| step.stage == stage)

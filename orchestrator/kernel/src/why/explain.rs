@@ -384,17 +384,11 @@ fn remaining_node(state: &State, name: &HostName) -> Option<HostBlocker> {
 /// The first host that holds a slot of a group without being under way, if `reason` is that an embedded slot is missing.
 fn stuck_slot(state: &State, reason: &Reason) -> Option<HostBlocker> {
     let Reason::SlotDenied { group, denial: Denial::Embedded(_) } = reason else { return None };
-    let reason = |host: &HostName| {
-        if let Some((_, entry)) = state.entry_under_way(host) {
-            return entry.reason.clone();
-        }
-        let mut newest = state.known_runs().filter_map(|run| run.host(host)).peekable();
-        let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());
-        newest.find_map(|in_run| in_run.reason.clone()).filter(|_| !is_under_way)
-    };
     let mut held =
         state.slots.iter().filter(|(_, slot)| slot.group == *group && slot.state == SlotState::Held);
-    held.find_map(|(host, _)| Some(HostBlocker::SlotStuck { host: host.clone(), reason: reason(host)? }))
+    held.find_map(|(host, _)| {
+        Some(HostBlocker::SlotStuck { host: host.clone(), reason: state.why_stopped(host)? })
+    })
 }
 
 /// Blockers that follow from the view of the host: it may be off, and a worker with a wrong clock may consider a
