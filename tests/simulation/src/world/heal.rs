@@ -22,6 +22,9 @@ const REST_MAX: Micros = 30 * MINUTE;
 
 /// How long a call may take.
 const CALL_MAX: Micros = 90 * SECOND;
+/// Within this time every instance has found that the bus has lost data: one that was being stopped starts again after a minute, and has to
+/// find the loss for 30 s.
+const LOSS_FOUND_WITHIN: Micros = 2 * MINUTE;
 /// How many runs are tried, since one may still suffer from the faults: a host that is booting, a very late answer.
 const LAST_RUNS_MAX: u32 = 3;
 
@@ -70,7 +73,7 @@ impl World {
     /// instance that knows of the loss has stopped.
     pub(crate) fn liveness(&mut self) {
         if self.checker.has_lost_data() {
-            let settled = self.now + CALL_MAX;
+            let settled = self.now + LOSS_FOUND_WITHIN;
             while self.now < settled && self.checker.is_clean() && self.step() {}
             let halted = |instance: &crate::instance::Instance| {
                 instance.logic.as_ref().is_some_and(|logic| logic.halted().is_some())
