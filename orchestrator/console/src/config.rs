@@ -65,6 +65,11 @@ impl Describe for Warning {
                 "rollout/max-preparing: a host that does not answer prepare takes one of the {max_preparing} places until the run ends: \
                  set rollout/prepare-timeout, such as 30m"
             ),
+            Self::NoFailures { percent, hosts } => write!(
+                f,
+                "rollout/max-failures: {percent}% of {} is less than one, so that the first failure stops a run",
+                number_of(*hosts)
+            ),
             Self::FewerHosts { max_concurrent, hosts } => write!(
                 f,
                 "rollout/max-concurrent: {max_concurrent} is more than the {} that take part",

@@ -10,6 +10,7 @@ use os_upgrade_protocol::{ApplicationName, GroupName, RunId};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
+use super::max_failures::MaxFailures;
 use super::settings::{LockProvider, OnFailure};
 use super::state::Config;
 use crate::in_seconds::{in_seconds, in_seconds_if_any};
@@ -82,6 +83,13 @@ pub enum Warning {
     },
     /// A host that does not answer `prepare` is one of the `max_preparing` until the run ends.
     PrepareUnbounded { max_preparing: u32 },
+    /// So many percent of the hosts that take part are less than one: the first failure stops a run.
+    NoFailures {
+        /// The configured limit.
+        percent: u8,
+        /// How many hosts take part.
+        hosts: usize,
+    },
     /// There are fewer hosts than may be upgraded at once.
     FewerHosts {
         /// The configured limit.
@@ -128,6 +136,7 @@ pub fn warnings(state: &State, view: &View, proposed: Option<&Config>, now: Date
     found.extend(unused_windows(current, config, &then, &view, now));
     found.extend(too_concurrent(&then, &view));
     found.extend(failures_hold_slots(&then, &view));
+    found.extend(no_failures(&then, &view));
     found.extend(prepare_unbounded(config));
     shorten(found)
 }
@@ -230,6 +239,18 @@ fn by_group<'a>(state: &'a State, view: &'a View, config: &'a Config) -> BTreeMa
         }
     }
     by_group
+}
+
+/// Whether a limit on failures that is not 0 is 0 for the hosts that take part.
+fn no_failures(state: &State, view: &View) -> Option<Warning> {
+    let config = state.config.as_deref()?;
+    let hosts = by_group(state, view, config).values().sum();
+    match config.rollout.max_failures {
+        limit @ MaxFailures::Percent(percent) if percent > 0 && hosts > 0 && limit.of(hosts) == 0 => {
+            Some(Warning::NoFailures { percent, hosts })
+        }
+        MaxFailures::Hosts(_) | MaxFailures::Percent(_) => None,
+    }
 }
 
 /// Whether hosts that fail keep all others waiting, until somebody has looked after them.

@@ -82,7 +82,9 @@ fn each_warning_has_its_configuration() {
                  upgraded at once";
     let denied = "maintenance-windows/0: no run starts in it, because deny-windows leave too little of it";
     let none = "no run starts automatically any more: no window is left in which one could";
-    let table: [(&str, Value, &[&str]); 9] = [
+    let no_failures =
+        "rollout/max-failures: 33% of 3 hosts is less than one, so that the first failure stops a run";
+    let table: [(&str, Value, &[&str]); 11] = [
         ("the usual", json!({"maintenance-windows": [plain(LATER)]}), &[]),
         ("no window", json!({}), &[]),
         ("an open window", json!({"maintenance-windows": [plain(OPEN)]}), &[at_once]),
@@ -105,6 +107,8 @@ fn each_warning_has_its_configuration() {
             json!({"maintenance-windows": [plain(LATER)], "deny-windows": [plain(LATER)]}),
             &[none, denied],
         ),
+        ("less than a host", json!({"rollout": {"max-failures": "33%"}}), &[no_failures]),
+        ("just a host", json!({"rollout": {"max-failures": "34%"}}), &[]),
         ("more than slots", json!({"rollout": {"max-concurrent": 2}}), &[slots]),
         (
             "all at once",
