@@ -12,6 +12,7 @@ use os_upgrade_kernel::run::HostStep;
 use crate::config::number_of;
 use crate::describe::Describe;
 use crate::progress::with_counts;
+use crate::start::too_little_left;
 
 impl Describe for SiteEvent {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -38,9 +39,10 @@ fn sentence(event: &SiteEvent) -> String {
             format!("run {run} starts no further host, {cause}{by}{}", because(reason.as_deref()))
         }
         SiteEvent::RunEnded { run, result, counts } => format!("run {run} {result}{}", with_counts(counts)),
-        SiteEvent::RunMissed { window_start, why, unrecorded, .. } => {
+        SiteEvent::RunMissed { window_start, latest_start, window_end, why, unrecorded } => {
             let more = unrecorded.map_or_else(String::new, |more| format!(", and {more} runs before it"));
-            format!("the run of the window at {window_start} was missed{more}: {}", why.text)
+            let left = too_little_left(*latest_start, *window_end);
+            format!("the run of the window at {window_start} was missed{more}: {}{left}", why.text)
         }
         SiteEvent::Host {
             host,

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
+use os_upgrade_api_types::body::Stamp;
 use os_upgrade_kernel::{MissedReason, StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 use os_upgrade_protocol::time;
 
@@ -109,6 +110,11 @@ impl Describe for MissedReason {
             Self::Blocked(it) => write!(f, "{}", clause(it, Tense::Past)),
         }
     }
+}
+
+/// That the end of the window was of no use to a run that could start until `latest`.
+pub(crate) fn too_little_left(latest: Stamp, window_end: Stamp) -> &'static str {
+    if latest.0 < window_end.0 { "; then, too little of the window was left" } else { "" }
 }
 
 impl Describe for UsedWindow {

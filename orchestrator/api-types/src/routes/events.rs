@@ -271,6 +271,9 @@ pub enum SiteEvent {
         /// When the window opened.
         #[serde(rename = "window-start")]
         window_start: Stamp,
+        /// Until when the run could have started.
+        #[serde(rename = "latest-start")]
+        latest_start: Stamp,
         /// When the window closed, or will close.
         #[serde(rename = "window-end")]
         window_end: Stamp,

@@ -233,6 +233,7 @@ fn config_changed(actor: String, deleted: bool, difference: &[Difference]) -> Si
 fn missed(missed: &MissedRun) -> SiteEvent {
     SiteEvent::RunMissed {
         window_start: Stamp(missed.start),
+        latest_start: Stamp(missed.latest),
         window_end: Stamp(missed.end),
         why: said(missed.reason.clone()),
         unrecorded: Some(missed.unrecorded).filter(|count| *count > 0),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::progress::counted;
 use crate::row::{Column, Detail, Row};
+use crate::start::too_little_left;
 use crate::zone::{Zone, span};
 
 /// How much of an id a narrow table shows: the time in it, in milliseconds, which tells runs apart.
@@ -153,8 +154,9 @@ impl Row for Listed {
 
 /// Why a run did not start, and how many more did not.
 pub fn why_missed(missed: &MissedRun) -> String {
-    let more = missed.unrecorded.map(|more| format!(" (and {more} more before it)"));
-    format!("{}{}", missed.why.text, more.unwrap_or_default())
+    let MissedRun { why, latest_start, window_end, unrecorded, .. } = missed;
+    let more = unrecorded.map(|more| format!(" (and {more} more before it)"));
+    format!("{}{}{}", why.text, too_little_left(*latest_start, *window_end), more.unwrap_or_default())
 }
 
 /// Who or what started the run, and whether with chosen hosts.
