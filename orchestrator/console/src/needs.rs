@@ -5,12 +5,14 @@ use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
 use os_upgrade_api_types::routes::state::{HostState, Paused};
 use os_upgrade_api_types::word::{Behalf, WhyKind, Word};
+use os_upgrade_kernel::config::LockProvider;
 use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
+use os_upgrade_kernel::run::HostStatus;
 
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
 use crate::rows::runs::short;
-use crate::status::{Status, goes_on, is_under_way};
+use crate::status::{Status, goes_on, has, is_under_way};
 
 /// What does not go on without a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,22 +111,21 @@ fn slot(status: &Status, group: &str, holder: &SlotHolder<'_>, left_by: Option<&
     Need { what: format!("{id} holds a slot of group {group}: {reason}; since {since}"), commands }
 }
 
-/// Whether this is among what keeps the host.
-fn has(host: &HostState<'_>, kind: WhyKind) -> bool {
-    host.why.iter().chain(&host.also).any(|why| why.kind() == Some(kind))
-}
-
 /// After so long without a host at work, a run is one that cannot go on: a FleetLock client gives its slot back within minutes.
 const BLOCKED_AFTER: TimeDelta = TimeDelta::minutes(15);
 
-/// That nobody of the active run is at work, because others hold the slots that its hosts wait for. One that a host keeps is a matter
-/// of its own.
+/// That nobody of the active run is at work, because its hosts wait for slots.
 fn blocked_run(status: &Status, now: DateTime<Utc>) -> Option<Need> {
     let current = status.state.current_upgrade_info.as_ref()?;
     // The run goes on without one that is overdue, but its slot is held.
     if status.hosts().any(|host| is_under_way(host) && !has(host, WhyKind::UpgradeTimeout)) {
         return None;
     }
+    by_holder(status, &current.id, now).or_else(|| by_lock_server(status, &current.id, now))
+}
+
+/// That others hold the slots. One that a host keeps is a matter of its own.
+fn by_holder(status: &Status, run: &str, now: DateTime<Utc>) -> Option<Need> {
     let blocked = status.slots.groups.iter().find_map(|group| {
         let mut hosts = group.waiters.iter().filter(|waiter| waiter.kind == "host");
         let first = hosts.next().filter(|first| first.since.0 + BLOCKED_AFTER <= now)?;
@@ -136,10 +137,28 @@ fn blocked_run(status: &Status, now: DateTime<Utc>) -> Option<Need> {
     let waiting = if others == 0 { first.id.to_string() } else { format!("{} and {others} more", first.id) };
     let what = format!(
         "run {} cannot go on: {waiting} waiting since {since} for a slot of group {group}, which {id} has held since {}",
-        short(&current.id),
+        short(run),
         holder.since
     );
     Some(Need { what, commands: vec![("release, if it has ended", lock_release_with_reason(group, id))] })
+}
+
+/// That an external lock server grants none. Whose slots it has granted instead is not known here.
+fn by_lock_server(status: &Status, run: &str, now: DateTime<Utc>) -> Option<Need> {
+    let is_waiting =
+        |host: &&HostState<'_>| host.status.as_ref().is_some_and(|it| it.is(|it| it == HostStatus::Waiting));
+    let asking = |host: &HostState<'_>| {
+        let mut slots = status.slots.groups.iter().flat_map(|group| &group.holders);
+        slots
+            .find(|slot| slot.id == host.hostname && slot.since.0 + BLOCKED_AFTER <= now)
+            .map(|slot| slot.since)
+    };
+    let of_server = status.slots.provider.is(|provider| provider == LockProvider::External);
+    let mut waiting = status.hosts().filter(|_| of_server).filter(is_waiting);
+    let (host, since, why) =
+        waiting.find_map(|host| Some((&host.hostname, asking(host)?, host.why.as_ref()?)))?;
+    let what = format!("run {} cannot go on: {host} waiting since {since}: {}", short(run), why.text);
+    Some(Need { what, commands: vec![("look", format!("os-upgrade hosts show {}", shell_word(host)))] })
 }
 
 /// Whether it may hold its slot for long without being a matter of its own: a FleetLock client, an operator, or a host that is overdue.
@@ -327,6 +346,37 @@ mod tests {
         assert_eq!(needs_when("2026-11-21T01:15:00Z", "prepared"), [expected]);
         assert_eq!(needs_when("2026-11-21T01:16:00Z", "prepared"), []);
         assert_eq!(needs_when("2026-11-21T01:15:00Z", "upgrading"), []);
+    }
+
+    /// A lock server that answers after some minutes is none.
+    #[test]
+    fn run_that_its_lock_server_refuses_needs_a_person() {
+        let needs_when = |asked: &str| {
+            let why =
+                json!({ "kind": "slot-denied", "text": "the lock server refuses it: held by coreos-7" });
+            let state = json!({
+                "status": "upgrading", "current-upgrade-info": { "id": RUN },
+                "hosts": [{ "hostname": "h02", "status": "waiting", "why": why }],
+            });
+            let requested = json!({
+                "id": "h02", "since": asked, "on-behalf-of": ["run"], "reason": "being requested", "stuck": false, "run": RUN,
+            });
+            let group =
+                json!({ "group": "default", "held": 1, "excess": 0, "holders": [requested], "waiters": [] });
+            let answers = json!({
+                "state": state,
+                "slots": { "provider": "external", "reclaim": "never", "groups": [group] },
+                "cluster": { "leader": "a1", "instances": [], "streams": [] },
+            });
+            needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
+        };
+        let expected = Need {
+            what: "run 019aa000-0000 cannot go on: h02 waiting since 2026-11-21T01:15:00Z: the lock server refuses it: held by coreos-7"
+                .to_owned(),
+            commands: vec![("look", "os-upgrade hosts show h02".to_owned())],
+        };
+        assert_eq!(needs_when("2026-11-21T01:15:00Z"), [expected]);
+        assert_eq!(needs_when("2026-11-21T01:16:00Z"), []);
     }
 
     #[test]

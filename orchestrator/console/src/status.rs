@@ -120,9 +120,10 @@ impl Status {
         let line = |host: &HostState<'_>| {
             let status = host.status.as_ref().map(Word::as_str).unwrap_or_default();
             let progress = host.progress.as_ref().map(|progress| format!("  {}", progress_text(progress)));
+            let is_overdue = has(host, WhyKind::UpgradeTimeout);
             // A worker reports nothing while its host's node is drained or uncordoned.
-            let node = is_kept_by_node(host).then(|| format!(": {}", why(host)));
-            let more = progress.or(node).unwrap_or_default();
+            let reason = (is_overdue || is_kept_by_node(host)).then(|| format!(": {}", why(host)));
+            let more = reason.or(progress).unwrap_or_default();
             format!("{}: {status}{more}", host.hostname)
         };
         at_work.map(line).collect()
@@ -272,6 +273,11 @@ fn is_at_work(host: &HostState<'_>) -> bool {
     is(host, progress::is_at_work)
 }
 
+/// Whether this is among what keeps the host.
+pub(crate) fn has(host: &HostState<'_>, kind: WhyKind) -> bool {
+    host.why.iter().chain(&host.also).any(|why| why.kind() == Some(kind))
+}
+
 /// Whether it holds a slot in the active run, and is drained, upgraded, rebooted or uncordoned.
 pub(crate) fn is_under_way(host: &HostState<'_>) -> bool {
     is(host, HostStatus::is_under_way)
@@ -349,6 +355,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn overdue_hosts_say_so_whatever_they_report() {
+        let progress =
+            json!({"action": "upgrade", "percent": 40, "text": "unpacking", "time": "2026-11-29T01:00:00Z"});
+        let host = |why| json!({"hostname": "h1", "status": "upgrading", "progress": progress, "why": why});
+        let at_work = |why| {
+            let answers = json!({
+                "state": { "status": "upgrading", "hosts": [host(why)] },
+                "slots": { "provider": "embedded", "reclaim": "never", "groups": [] },
+                "cluster": { "leader": "a1", "instances": [], "streams": [] },
+            });
+            Status::deserialize(answers).unwrap().at_work()
+        };
+        let awaited = json!({"kind": "reply-awaited", "text": "awaits the reply"});
+        assert_eq!(at_work(awaited), ["h1: upgrading  40 % unpacking"]);
+        let overdue = json!({"kind": "upgrade-timeout", "text": "no reply to upgrade within 2h"});
+        assert_eq!(at_work(overdue), ["h1: upgrading: no reply to upgrade within 2h"]);
+    }
 
     #[test]
     fn hosts_that_are_left_behind_are_named() {
