@@ -33,6 +33,7 @@ pub mod rounds;
 pub mod secured_nats;
 pub mod site;
 pub mod streams;
+pub mod terminal;
 pub mod vm;
 pub mod wait;
 pub mod worker;

@@ -6,6 +6,7 @@ use harness::host::APPLICATION;
 use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
 use harness::site::Site;
+use harness::terminal::Terminal;
 use harness::wait::{Stopwatch, eventually};
 use nix::sys::signal::Signal;
 use reqwest::Method;
@@ -166,4 +167,27 @@ async fn hung_bus_is_503_without_partial_run() {
     eventually("the site to be idle", async || (rest.state().await["status"] == "idle").then_some(())).await;
     let begun = hosts[0].script_log().into_iter().filter(|line| line == "upgrade-begins").count();
     assert_eq!(begun, rest.runs().await.len());
+}
+
+/// On a terminal who would go is shown, and nothing starts before somebody has said yes.
+#[tokio::test]
+async fn people_are_asked_before_a_run_starts() {
+    let site = Site::start().await;
+    let _hosts = site.hosts(3).await;
+    let said = site.orchestrator.done(&["hosts", "defer", "h02", "--reason", "a demo"]).await;
+    assert!(said.ends_with("they begin nothing until `os-upgrade hosts defer --end`"), "{said}");
+    let mut terminal = Terminal::start(&format!("http://{}", site.orchestrator.address())).await;
+
+    let shown = terminal.types("os-upgrade run start\n", "[y/N]").await;
+    for line in ["2 hosts, in this order: h01, h03", "1 skipped: h02 (deferred by", "Start it? It ends at "] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let shown = terminal.types("n\n", Terminal::PROMPT).await;
+    assert!(shown.contains("nothing was done"), "{shown}");
+    assert_eq!(site.rest().runs().await, [Value::Null; 0]);
+
+    terminal.types("os-upgrade run start h03 --watch\n", "[y/N]").await;
+    let shown = terminal.types("y\n", "completed").await;
+    assert!(shown.contains("started: "), "{shown}");
+    assert_eq!(site.rest().runs().await.len(), 1);
 }
