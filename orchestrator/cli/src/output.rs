@@ -163,7 +163,9 @@ impl Output {
                     self.note(&format!("{done}: {}", sanitized(name)));
                 }
             }
-            Format::Json | Format::Yaml => self.format.document(&serde_json::json!({ done: names }))?,
+            Format::Json | Format::Yaml => {
+                self.format.document(&serde_json::json!({ done.replace(' ', "-"): names }))?;
+            }
             Format::Name => {
                 for name in names {
                     outln!("{}", sanitized(name));

@@ -162,9 +162,9 @@ async fn contexts_name_the_instance() {
     for (list, note) in [
         (&["hosts", "list", "--label", "rack=r9"][..], "no host to show"),
         (&["hosts", "list", "--pending"], "no host to show"),
-        (&["run", "list", "--host", "h99"], "no run to show"),
+        (&["run", "list", "--host", "h99"], "no run to show\nno host has announced itself as h99"),
         (&["events", "--run", "last"], "there has been no run"),
-        (&["events", "--host", "h99"], "there is no such event"),
+        (&["events", "--host", "h99"], "there is no such event\nno host has announced itself as h99"),
         (&["lock", "list", "--group", "x", "--url", &address], "there is no such group"),
     ] {
         assert_eq!(run(list).await, (Some(0), String::new(), note.to_owned()), "{list:?}");

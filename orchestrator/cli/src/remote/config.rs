@@ -133,7 +133,8 @@ impl View for Configuration {
 struct Key(Vec<String>);
 
 fn key(text: &str) -> Result<Key, String> {
-    let names: Vec<String> = text.split('.').map(ToOwned::to_owned).collect();
+    // Errors and warnings write slashes, as paths of the API do.
+    let names: Vec<String> = text.split(['.', '/']).map(ToOwned::to_owned).collect();
     if names.iter().any(String::is_empty) {
         return Err("names with dots between them are expected, such as rollout.max-concurrent".to_owned());
     }

@@ -15,6 +15,7 @@ use os_upgrade_settings::HttpUrl;
 use serde_json::Value;
 
 use super::completion;
+use super::hosts::selection::note_unknown;
 use super::options::Remote;
 use crate::Failure;
 use crate::lines::errln;
@@ -142,6 +143,9 @@ impl Options {
             if id.is_some_and(|id| id.fact >= until.fact) {
                 if is_empty {
                     self.remote.output.aside("there is no such event");
+                    if let Some(host) = &self.host {
+                        note_unknown(client, host, self.remote.output).await;
+                    }
                 }
                 return Ok(());
             }

@@ -23,6 +23,7 @@ use serde::Deserialize as _;
 use self::ids::find;
 use super::completion;
 use super::histories::note_older;
+use super::hosts::selection::note_unknown;
 use super::options::Remote;
 use super::release;
 use crate::Failure;
@@ -192,7 +193,7 @@ async fn list(List { limit, host, result, from, to, missed, remote }: List) -> R
     let missed_do_not_count = host.is_some() || result.is_some();
     let (from, to) = (from.map(moment).transpose()?, to.map(moment).transpose()?);
     let parameters = [
-        ("host", host.map(|host| host.as_str().to_owned())),
+        ("host", host.as_ref().map(|host| host.as_str().to_owned())),
         ("result", result),
         ("from", from.map(|time| Zone::Utc.show(time))),
         ("to", to.map(|time| Zone::Utc.show(time))),
@@ -217,6 +218,9 @@ async fn list(List { limit, host, result, from, to, missed, remote }: List) -> R
     let all = runs::with_missed(runs.items, missed, limit as usize, from, to);
     if let Some(none) = all.none() {
         output.aside(&none);
+        if let Some(host) = &host {
+            note_unknown(&client, host, output).await;
+        }
     } else {
         outln!("{}", all.text(&output.canvas()));
     }

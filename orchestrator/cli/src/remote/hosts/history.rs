@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::remote::completion;
 use crate::remote::histories::{self, PageOptions, note_older};
+use crate::remote::hosts::selection::note_unknown;
 
 #[derive(Debug, Args)]
 pub(crate) struct History {
@@ -43,5 +44,8 @@ pub(super) async fn show(History { host, page }: History) -> Result<(), Failure>
     }
     remote.output.show::<Page<PartInRun>>(&answer)?;
     note_older(&answer, remote.output);
+    if answer["items"].as_array().is_some_and(Vec::is_empty) {
+        note_unknown(&client, &host, remote.output).await;
+    }
     Ok(())
 }

@@ -12,7 +12,7 @@ use wildmatch::WildMatch;
 
 use crate::Failure;
 use crate::consent::Consent;
-use crate::output::errln;
+use crate::output::{Output, errln};
 use crate::rest::Client;
 
 /// The hosts that `patterns` name, of those that are `known`, in the order of their names. A name that exists is that name
@@ -69,6 +69,14 @@ pub(super) fn confirmed(act: &str, hosts: Vec<HostName>, consent: Consent) -> Re
 /// The names of the hosts that wait for approval.
 pub(super) async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
     client.read(list_call(true).with("keys", "true")).await
+}
+
+/// Says that there is no `host`, if there is none: a list of what concerns it may be empty because its name is mistyped.
+pub(in crate::remote) async fn note_unknown(client: &Client, host: &HostName, output: Output) {
+    // What cannot be read is left out: it is only a note.
+    if known(client).await.is_ok_and(|known| !known.contains(host)) {
+        output.aside(&format!("no host has announced itself as {}", sanitized(host.as_str())));
+    }
 }
 
 /// The names of the hosts that have announced themselves, or that operators have decided about. A node of the cluster without a worker is

@@ -78,10 +78,12 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
     let mut screen = Screen::new(output);
     let mut changes = Changes::default();
     let mut news = News::open(client, FOLLOW.call().with("run", id)).await;
+    let mut was_active = false;
     let (run, result, hosts) = loop {
         let state: State<'_> =
             patiently(client, &screen, || state::READ.call().with("fields", FIELDS)).await?;
         if let Some(current) = state.current_upgrade_info.filter(|current| current.id == id) {
+            was_active = true;
             let progress = by_host(state.hosts.unwrap_or_default());
             // In this order, so that no bar is drawn again that is out of date.
             screen.draw(&current, &progress, Utc::now());
@@ -104,6 +106,9 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
         }
     };
     screen.clear();
+    if let Some(ended) = run.end_time.filter(|_| !was_active) {
+        output.aside(&format!("run {id} is over since {}", output.canvas().zone.stamp(ended)));
+    }
     if output.is_for_people() {
         screen.say(&changes.lines(hosts.iter().map(InRun::from)));
         // The result, unlike what led to it, is printed with --quiet too.
