@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, NodeFact, QueueFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{ClientId, Fact, NodeStep};
-use os_upgrade_protocol::{GroupName, HostName, time};
+use os_upgrade_protocol::{GroupName, HostName};
 
 use crate::describe::describe;
 
@@ -75,14 +75,8 @@ impl<'a> Entry<'a> {
                 EnrolmentFact::HostRemoved { host, reason, .. } => {
                     Self { hosts: std::slice::from_ref(host), ..because("removed", reason) }
                 }
-                EnrolmentFact::HostDeferred { host, reason, until, .. } => {
-                    let until = until.map(|until| format!(" until {}", time::format(until)));
-                    Self {
-                        action: format!("deferred{}", until.unwrap_or_default()).into(),
-                        hosts: std::slice::from_ref(host),
-                        reason: Some(reason.into()),
-                        ..Self::default()
-                    }
+                EnrolmentFact::HostDeferred { host, reason, .. } => {
+                    Self { hosts: std::slice::from_ref(host), ..because("deferred", reason) }
                 }
                 EnrolmentFact::DeferralEnded { host, reason, .. } => Self {
                     hosts: std::slice::from_ref(host),

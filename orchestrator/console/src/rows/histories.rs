@@ -57,7 +57,7 @@ impl Row for HostChange {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
         Column::new("WHO", |Self(fact), _| who(fact)),
-        Column::new("ACTION", |Self(fact), zone| zone.times_in(&entry(fact).action)),
+        Column::new("ACTION", |Self(fact), _| entry(fact).action.into_owned()),
         Column::text("HOSTS", |Self(fact), _| hosts(fact)),
         Column::text("REASON", |Self(fact), _| reason(fact)),
     ];

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::hosts::{Deferred, Host, HostSlot, LastResult};
-use os_upgrade_api_types::word::{WhyKind, Word};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::text::sanitized;
 
@@ -48,7 +48,7 @@ impl Row for Host<'static> {
         Column::wide("NOT SEEN SINCE", |host, zone| {
             zone.stamp_or_dash(host.last_heard_at.or(host.unreachable_since))
         }),
-        Column::text("WHY", why),
+        Column::text("WHY", |host, _| why(host)),
     ];
     const NONE: &'static str = "no host to show";
 
@@ -83,11 +83,8 @@ fn slot(slot: &HostSlot<'_>, host: &str) -> String {
     format!("group {group} since {since}{more}")
 }
 
-fn why(host: &Host<'_>, zone: Zone) -> String {
-    let why = in_one_sentence(host.status.as_ref(), host.why.as_ref(), &host.also);
-    let deferral = host.why.as_ref().filter(|why| why.kind() == Some(WhyKind::HostDeferred));
-    let until = deferral.and(host.deferred.as_ref()).and_then(|deferred| deferred.until);
-    until.map_or(why.clone(), |until| format!("until {}, {why}", zone.stamp(until)))
+fn why(host: &Host<'_>) -> String {
+    in_one_sentence(host.status.as_ref(), host.why.as_ref(), &host.also)
 }
 
 fn deferred(Deferred { actor, reason, since, until }: &Deferred<'_>, zone: Zone) -> String {
@@ -149,7 +146,7 @@ pub fn details(host: &Host<'_>, zone: Zone) -> Vec<Detail> {
     };
     let lines = [
         ("host", Some(host.hostname.to_string())),
-        ("why", Some(why(host, zone))),
+        ("why", Some(why(host))),
         ("worker", host.without_worker.then(|| "none has announced itself on it".to_owned())),
         ("enrolment", enrolment),
         ("decided", time(host.decided_at)),
@@ -222,21 +219,6 @@ mod tests {
         let Value::Object(fields) = fields else { unreachable!("fields are an object") };
         host.as_object_mut().unwrap().extend(fields);
         host
-    }
-
-    #[test]
-    fn deferred_hosts_say_until_when() {
-        let why_with = |until: Value| {
-            let deferred = json!({ "actor": "anna", "reason": "a demo", "since": "2026-11-20T01:00:00Z", "until": until });
-            let why_of = json!({ "kind": "host-deferred", "text": "deferred by anna: a demo" });
-            let host = host(json!({ "deferred": deferred, "why": why_of }));
-            why(&Host::deserialize(host).unwrap(), Zone::Utc)
-        };
-        assert_eq!(
-            why_with(json!("2026-11-28T01:00:00Z")),
-            "until 2026-11-28T01:00:00Z, deferred by anna: a demo"
-        );
-        assert_eq!(why_with(Value::Null), "deferred by anna: a demo");
     }
 
     #[test]

@@ -306,6 +306,9 @@ pub(crate) struct LastTurns {
     last: BTreeMap<HostName, usize>,
     /// The same as far as it counts in the newest run.
     in_run: BTreeMap<HostName, usize>,
+    /// The hosts of the newest run that were told to prepare, if only some are at a time: one that comes no further has had its turn.
+    told: BTreeSet<HostName>,
+    are_some_told: bool,
 }
 
 impl LastTurns {
@@ -321,9 +324,19 @@ impl LastTurns {
                 }
                 self.last.insert(host.clone(), self.runs);
                 self.in_run.insert(host.clone(), self.runs);
-            } else if let Fact::Run(RunFact::Started { .. }) = fact {
+            } else if let Fact::Run(RunFact::Started { rollout, .. }) = fact {
                 self.runs += 1;
                 self.in_run = self.last.clone();
+                (self.told, self.are_some_told) = (BTreeSet::new(), rollout.max_preparing.is_some());
+            } else if let Fact::Run(RunFact::Host { host, event, .. }) = fact {
+                let is_over = matches!(event, HostEvent::Failed { .. } | HostEvent::TimedOut { .. });
+                if self.are_some_told
+                    && matches!(event, HostEvent::CommandSent { action: Action::Prepare, .. })
+                {
+                    self.told.insert(host.clone());
+                } else if is_over && self.told.contains(host) {
+                    self.last.insert(host.clone(), self.runs);
+                }
             } else if let Fact::Enrolment(EnrolmentFact::HostRemoved { host, .. }) = fact {
                 self.last.remove(host);
             }
