@@ -233,7 +233,7 @@ bugs! {
     /// The pause after a drain that was given up is none.
     BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 9;
     /// The limit of unreachable nodes is another than the one that is configured.
-    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 73;
+    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 93;
     /// An attempt to reboot a host by command whose outcome is unknown is repeated at once.
     UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 29;
     /// An entry whose reboot command was run is undone as soon as it is cancelled.

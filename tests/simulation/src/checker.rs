@@ -238,6 +238,7 @@ impl Checker {
     /// it now.
     pub(crate) fn kept_until_now(&mut self) {
         self.semaphores.kept_until(self.now);
+        self.workers.listens(self.now);
     }
 
     /// Workers are told that a run is stopping.

@@ -48,6 +48,8 @@ struct Entry {
     leave: Option<String>,
     /// Whether a worker has answered `done` to its command from another boot.
     has_left: bool,
+    /// Whether its host counts as back, so that it ends as rebooted even if it is cancelled.
+    is_back: bool,
     /// How far the operator's command that reboots its host is; `None` if its worker does.
     attempt: Option<Attempt>,
     /// When the command was run for it, each time until its outcome was known.
@@ -128,6 +130,8 @@ pub(super) struct Queue {
     liars: BTreeSet<HostName>,
     /// How often a host has rebooted for each entry.
     boots: BTreeMap<RunId, u32>,
+    /// The entries whose hosts were told to reboot, and had not, when the machine was put back.
+    told_before: BTreeSet<RunId>,
     rebooted: u64,
 }
 
@@ -160,6 +164,7 @@ impl Queue {
                 .collect(),
             liars: hosts().filter(|(_, host)| lie && !host.sdk).map(|(name, _)| name.clone()).collect(),
             boots: BTreeMap::new(),
+            told_before: BTreeSet::new(),
             rebooted: 0,
         }
     }
@@ -256,6 +261,7 @@ impl Queue {
                 given_up_by: None,
                 leave: None,
                 has_left: false,
+                is_back: false,
                 attempt: None,
                 runs: Vec::new(),
             });
@@ -305,7 +311,9 @@ impl Queue {
                 status
             }
             // Its host was not told anything.
-            (Some(S::Rebooting), EntryEvent::Cancelled { .. }) if entry.attempt == Some(Attempt::Due) => {
+            (Some(S::Rebooting), EntryEvent::Cancelled { .. })
+                if entry.attempt == Some(Attempt::Due) && !entry.is_back =>
+            {
                 entry.cancelled = true;
                 Some(S::Cancelled)
             }
@@ -336,7 +344,10 @@ impl Queue {
             }
             (Some(S::Cancelled), EntryEvent::Removed) => None,
             (Some(S::Draining), EntryEvent::BackedOff { .. }) => Some(S::Queued),
-            (Some(S::Rebooting), EntryEvent::Booted { .. }) if entry.has_left || !trusted => status,
+            (Some(S::Rebooting), EntryEvent::Booted { .. }) if entry.has_left || !trusted => {
+                entry.is_back = true;
+                status
+            }
             (Some(S::Rebooting), EntryEvent::Rebooted) => {
                 if trusted && !entry.has_left {
                     let text = format!(
@@ -463,7 +474,7 @@ impl Queue {
         }
         let boots = self.boots.entry(id.run.clone()).or_default();
         *boots += 1;
-        if *boots > 1 {
+        if *boots > 1 + u32::from(self.told_before.contains(&id.run)) {
             return Err(Violation::new("doubled", format!("{} reboots for {} again", id.host, id.run)));
         }
         let never_told = |entry: &Entry| !entry.was(Some(EntryStatus::Rebooting), 0);
@@ -486,6 +497,11 @@ impl Queue {
 
     /// The machine of bus and orchestrators is put back to an earlier moment.
     pub(super) fn rolled_back(&mut self) {
+        // A host may reboot later for what it was told before.
+        let told = |entry: &&Entry| {
+            entry.was(Some(EntryStatus::Rebooting), 0) && !self.boots.contains_key(&entry.run)
+        };
+        self.told_before = self.entries.iter().filter(told).map(|entry| entry.run.clone()).collect();
         self.boots.clear();
     }
 

@@ -19,6 +19,10 @@ const HEARD_AFTER: Micros = 20 * SECOND;
 /// How long a host is down until every leader knows that, or that it does not know: a heartbeat counts for half a minute.
 const SILENT_KNOWN_AFTER: Micros = 2 * MINUTE;
 
+/// How long an instance must have listened until it knows which hosts are silent: what it did not hear while it was paused or cut off says
+/// nothing.
+const LISTENED_MIN: Micros = MINUTE;
+
 /// A handler that has been started.
 #[derive(Debug)]
 pub(crate) struct Begun {
@@ -60,6 +64,8 @@ struct HostSeen {
 #[derive(Debug)]
 pub(super) struct Workers {
     hosts: Vec<HostSeen>,
+    /// When an instance that had been paused or cut off last went on.
+    listens_since: Micros,
     /// Whether the bus has ever forgotten acknowledgements.
     acks_forgotten: bool,
     /// Whether the machine of bus and orchestrators has been rolled back.
@@ -83,6 +89,7 @@ impl Workers {
         };
         Self {
             hosts: names.iter().zip(hosts).map(seen).collect(),
+            listens_since: 0,
             acks_forgotten: false,
             is_rolled_back: false,
         }
@@ -97,10 +104,16 @@ impl Workers {
     /// The hosts that have been down for so long that no leader takes them for reachable. Other workers than the SDK's may send no
     /// heartbeats.
     pub(super) fn silent(&self, now: Micros) -> impl Iterator<Item = &HostName> {
+        let has_listened = now >= self.listens_since + LISTENED_MIN;
         let is_silent = move |host: &&HostSeen| {
-            host.sdk && host.down_since.is_some_and(|since| now >= since + SILENT_KNOWN_AFTER)
+            has_listened && host.sdk && host.down_since.is_some_and(|since| now >= since + SILENT_KNOWN_AFTER)
         };
         self.hosts.iter().filter(is_silent).map(|host| &host.name)
+    }
+
+    /// An instance that was paused or cut off goes on.
+    pub(super) fn listens(&mut self, now: Micros) {
+        self.listens_since = now;
     }
 
     /// A host goes down.

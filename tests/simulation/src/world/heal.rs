@@ -22,8 +22,8 @@ const REST_MAX: Micros = 30 * MINUTE;
 
 /// How long a call may take.
 const CALL_MAX: Micros = 90 * SECOND;
-/// Within this time every instance has found that the bus has lost data: one that was being stopped starts again after a minute, and has to
-/// find the loss for 30 s.
+/// Within this time every instance has found that the bus has lost data: one that was being stopped starts again after a minute, and believes in
+/// the loss 30 s later.
 const LOSS_FOUND_WITHIN: Micros = 2 * MINUTE;
 /// How many runs are tried, since one may still suffer from the faults: a host that is booting, a very late answer.
 const LAST_RUNS_MAX: u32 = 3;
