@@ -1,5 +1,6 @@
 //! Authentication and authorization: tokens, certificates, identity providers, the NATS permissions of hosts, secrets.
 
+mod desired;
 mod floods;
 mod nats_acks;
 mod nats_certificates;

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 /// accounts in force have all rights.
 pub const RIGHTS_SUBJECT: &str = "os-upgrade.rights";
 /// The version of [`RIGHTS`], to be raised with each right.
-const RIGHTS_VERSION: u32 = 1;
+const RIGHTS_VERSION: u32 = 2;
 
 /// The subject that tells the version of the rights of hosts.
 pub fn rights_mark() -> String {
@@ -98,6 +98,13 @@ pub(super) const RIGHTS: &[Right] = &[
         Kind::Request,
         "$JS.ACK.*.ACCOUNT.os-upgrade:control.*.>",
         "$JS.ACK.*.ACCOUNT.os-upgrade:control.worker-HOST.>",
+    ),
+    // By subject only: the other forms of the request name no subject that could be checked.
+    right(
+        "desired",
+        Kind::Request,
+        "$JS.API.DIRECT.GET.os-upgrade:desired.os-upgrade:desired.*.>",
+        "$JS.API.DIRECT.GET.os-upgrade:desired.os-upgrade:desired.HOST.>",
     ),
     // Workers see from these whether a stream exists, and whether it was recreated. They also reveal the names of other
     // hosts to a client that requests them.
@@ -185,7 +192,7 @@ mod tests {
     #[test]
     fn rights_have_a_version() {
         let names: Vec<_> = RIGHTS.iter().map(|right| right.name).collect();
-        assert_eq!((RIGHTS_VERSION, names.len()), (1, 15), "a new right is a new version: {names:?}");
+        assert_eq!((RIGHTS_VERSION, names.len()), (2, 16), "a new right is a new version: {names:?}");
     }
 
     #[test]
@@ -196,7 +203,8 @@ mod tests {
             let info = subject.starts_with("$JS.API.STREAM.INFO.");
             assert!(subject.contains("h01") || info, "{subject}");
             assert!(
-                !subject.contains("journal") && !subject.contains('>') || subject.starts_with("$JS.ACK.")
+                !subject.contains("journal")
+                    && subject.find('>').is_none_or(|at| subject.find("h01").is_some_and(|host| host < at))
             );
         }
     }

@@ -14,10 +14,12 @@ use harness::orchestrator::Orchestrator;
 use harness::secured_nats::{SecuredNats, Settings};
 use harness::streams;
 use harness::wait::eventually;
-use os_upgrade_jetstream::consumer;
+use os_upgrade_jetstream::{consumer, desired_stream};
 use os_upgrade_protocol::{ConsumerRequest, HostName, subject};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use super::desired;
 
 /// With the domain of [`allowed`].
 const IN_DOMAIN: Settings = Settings { long_acks: false, domain: Some("hub") };
@@ -40,7 +42,22 @@ impl Secured {
         let mut orchestrator = nats.orchestrator();
         orchestrator.start_ready().await;
         orchestrator.rest.configure(APPLICATION).await;
-        Self { orchestrator, nats, directory: tempfile::tempdir().unwrap() }
+        let site = Self { orchestrator, nats, directory: tempfile::tempdir().unwrap() };
+        site.desire(servers).await;
+        site
+    }
+
+    /// Puts what `h01` and `h02` are to have into the stream of that.
+    async fn desire(&self, replicas: usize) {
+        let jetstream = jetstream::new(self.orchestrator_client().await);
+        let stream = jetstream::stream::Config { num_replicas: replicas, ..desired_stream() };
+        jetstream.create_stream(stream).await.unwrap();
+        for name in ["h01", "h02"] {
+            let host = HostName::new(name).unwrap();
+            for subject in [subject::desired_manifest(&host), subject::desired_item(&host, "1")] {
+                jetstream.publish(subject, format!("for {name}").into()).await.unwrap().await.unwrap();
+            }
+        }
     }
 
     /// A host with its own credentials file, whose worker does not run yet.
@@ -375,6 +392,9 @@ fn allowed(account: &str) -> Vec<(String, String)> {
             format!("{}.CONSUMER.MSG.NEXT.os-upgrade:control.worker-h01", subject::JETSTREAM_PREFIX),
             json!({ "batch": 1, "no_wait": true }).to_string(),
         ),
+        api(&desired::get(&subject::desired_manifest(&host))),
+        // The answer that there is none has no body, as an acknowledgement has none.
+        api(&desired::get(&subject::desired_item(&host, "none"))),
         api("STREAM.INFO.os-upgrade:control"),
         api("STREAM.INFO.os-upgrade:versions"),
         api("STREAM.INFO.os-upgrade:workers"),
@@ -479,6 +499,8 @@ fn forbidden(account: &str) -> Vec<(String, String)> {
         "STREAM.DELETE.KV_os-upgrade-lease",
     ];
     api.extend(plain.map(|rest| (rest.to_owned(), String::new())));
+    api.extend(desired::forbidden(&own, &other));
+    found.extend(desired::publishes(&own, &other));
     for prefix in ["$JS.API", subject::JETSTREAM_PREFIX] {
         found.extend(api.iter().map(|(rest, payload)| (format!("{prefix}.{rest}"), payload.clone())));
     }
@@ -488,9 +510,13 @@ fn forbidden(account: &str) -> Vec<(String, String)> {
 /// The state that no host may change.
 async fn protected_state(jetstream: &Context) -> Value {
     let mut found = json!({});
-    for name in
-        [subject::CONTROL_STREAM, subject::VERSIONS_STREAM, subject::WORKERS_STREAM, subject::OUTPUT_STREAM]
-    {
+    for name in [
+        subject::CONTROL_STREAM,
+        subject::VERSIONS_STREAM,
+        subject::WORKERS_STREAM,
+        subject::OUTPUT_STREAM,
+        subject::DESIRED_STREAM,
+    ] {
         let filter = ">";
         let messages = streams::stored(jetstream, name, filter).await;
         let messages = messages.iter().filter(|message| !message.subject.ends_with(".h01"));
@@ -579,6 +605,41 @@ async fn host_credentials_allow_only_own_messages() {
     let rest = &site.orchestrator.rest;
     let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!(run.statuses(), BTreeMap::from([("h02", "upgraded")]));
+}
+
+/// A host gets what is at its own subjects, and no request there brings it another host's, nor another message of the stream. So it is in a
+/// domain or not, with one server or three, and with both forms of acknowledgements.
+#[tokio::test]
+async fn hosts_read_only_what_they_are_to_have() {
+    for (servers, settings) in
+        [(3, Settings::default()), (1, IN_DOMAIN), (1, Settings { long_acks: true, ..IN_DOMAIN })]
+    {
+        let site = Secured::start_with(servers, settings).await;
+        let client = site.nats.client(&site.nats.admit("h01").await).await;
+        let own = HostName::new("h01").unwrap();
+        for subject in [subject::desired_manifest(&own), subject::desired_item(&own, "1")] {
+            let request = format!("{}.{}", subject::JETSTREAM_PREFIX, desired::get(&subject));
+            let answer = client.request(request.clone(), "".into()).await.unwrap();
+            assert_eq!(answer.payload, "for h01");
+            for payload in [
+                json!({ "seq": 4 }),
+                json!({ "last_by_subj": "os-upgrade:desired.h02.manifest" }),
+                json!({ "multi_last": ["os-upgrade:desired.>"] }),
+                json!({ "seq": 1, "batch": 10, "next_by_subj": "os-upgrade:desired.>" }),
+            ] {
+                let answer = client.request(request.clone(), payload.to_string().into()).await.unwrap();
+                assert_eq!(
+                    (answer.status, answer.payload.len()),
+                    (Some(StatusCode::from_u16(408).unwrap()), 0),
+                    "{payload}"
+                );
+            }
+        }
+        let none =
+            format!("{}.{}", subject::JETSTREAM_PREFIX, desired::get(&subject::desired_item(&own, "2")));
+        let answer = client.request(none, "".into()).await.unwrap();
+        assert_eq!((answer.status, answer.payload.len()), (Some(StatusCode::NOT_FOUND), 0));
+    }
 }
 
 /// The server passes reply subjects that begin like those of acknowledgements on as they are, also from another account.

@@ -20,6 +20,8 @@ const VERSIONS_KEPT: i64 = 64;
 const OUTPUTS_KEPT: i64 = 3;
 /// How long output is kept.
 const OUTPUT_AGE_MAX: Duration = Duration::from_hours(30 * 24);
+/// The largest item, 512 KiB, with its headers.
+const DESIRED_MESSAGE_BYTES_MAX: i32 = 516 * 1024;
 /// The size of the stream of output, which NATS reserves: the largest outputs of some 5 000 hosts.
 pub const OUTPUT_STREAM_BYTES_MAX: i64 = 1024 * 1024 * 1024;
 
@@ -48,6 +50,16 @@ pub fn worker_streams() -> [Config; 3] {
         },
         Config { max_messages_per_subject: 1, ..stream(subject::WORKERS_STREAM, &[subject::WORKERS]) },
     ]
+}
+
+/// The stream of what hosts are to have, with one replica: the last message of each subject, which a host gets by its subject.
+pub fn desired_stream() -> Config {
+    Config {
+        max_messages_per_subject: 1,
+        max_message_size: DESIRED_MESSAGE_BYTES_MAX,
+        allow_direct: true,
+        ..stream(subject::DESIRED_STREAM, &[subject::DESIRED])
+    }
 }
 
 /// The stream of output, with one replica. Beyond its limits the oldest output is dropped. However much a host publishes, it

@@ -11,6 +11,8 @@ pub const VERSIONS_STREAM: &str = "os-upgrade:versions";
 pub const WORKERS_STREAM: &str = "os-upgrade:workers";
 /// The last output of the commands of every host; a worker may do without it.
 pub const OUTPUT_STREAM: &str = "os-upgrade:output";
+/// What every host is to have: items, each sealed to its host, and a manifest per host that says which of them count.
+pub const DESIRED_STREAM: &str = "os-upgrade:desired";
 /// The orchestrator's log of facts; no worker reads or writes it.
 pub const JOURNAL_STREAM: &str = "os-upgrade:journal";
 
@@ -26,6 +28,8 @@ pub const VERSIONS: &str = "os-upgrade:versions.*";
 pub const WORKERS: &str = "os-upgrade:workers.*.*";
 /// Matches the output of every host.
 pub const OUTPUTS: &str = "os-upgrade:output.*";
+/// Matches the items and the manifest of every host.
+pub const DESIRED: &str = "os-upgrade:desired.>";
 /// Matches every heartbeat (core NATS).
 pub const PRESENCES: &str = "os-upgrade.presence.*";
 /// Matches the progress of every host (core NATS).
@@ -48,6 +52,7 @@ const REPLY_PREFIX: &str = "os-upgrade:control.reply.";
 const VERSIONS_PREFIX: &str = "os-upgrade:versions.";
 const WORKERS_PREFIX: &str = "os-upgrade:workers.";
 const OUTPUT_PREFIX: &str = "os-upgrade:output.";
+const DESIRED_PREFIX: &str = "os-upgrade:desired.";
 /// The prefix of every heartbeat (core NATS).
 pub const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const PROGRESS_PREFIX: &str = "os-upgrade.progress.";
@@ -85,6 +90,16 @@ pub fn workers_of(host: &HostName) -> String {
 /// The output of the commands of `host`.
 pub fn output(host: &HostName) -> String {
     format!("{OUTPUT_PREFIX}{}", host.token())
+}
+
+/// Which items of `host` count.
+pub fn desired_manifest(host: &HostName) -> String {
+    format!("{DESIRED_PREFIX}{}.manifest", host.token())
+}
+
+/// The item `id` for `host`.
+pub fn desired_item(host: &HostName, id: &str) -> String {
+    format!("{DESIRED_PREFIX}{}.item.{}", host.token(), token(id))
 }
 
 /// The heartbeat of `host` (core NATS).
@@ -228,6 +243,8 @@ mod tests {
         let host = HostName::new("h1.example.com").unwrap();
         assert_eq!(command(&host), "os-upgrade:control.command.h1%2Eexample%2Ecom");
         assert_eq!(output(&host), "os-upgrade:output.h1%2Eexample%2Ecom");
+        assert_eq!(desired_manifest(&host), "os-upgrade:desired.h1%2Eexample%2Ecom.manifest");
+        assert_eq!(desired_item(&host, "a.1"), "os-upgrade:desired.h1%2Eexample%2Ecom.item.a%2E1");
         assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");
         assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
         assert_eq!(instance("a.b"), "os-upgrade.instance.a%2Eb");
