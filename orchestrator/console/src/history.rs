@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, NodeFact, QueueFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{ClientId, Fact, NodeStep};
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_protocol::{GroupName, HostName, time};
 
 use crate::describe::describe;
 
@@ -75,8 +75,13 @@ impl<'a> Entry<'a> {
                 EnrolmentFact::HostRemoved { host, reason, .. } => {
                     Self { hosts: std::slice::from_ref(host), ..because("removed", reason) }
                 }
-                EnrolmentFact::HostDeferred { host, reason, .. } => {
-                    Self { hosts: std::slice::from_ref(host), ..because("deferred", reason) }
+                EnrolmentFact::HostDeferred { host, reason, until, .. } => {
+                    let until = until.map(|until| format!("until {}: {reason}", time::format(until)));
+                    Self {
+                        hosts: std::slice::from_ref(host),
+                        reason: Some(until.map_or(Cow::from(reason), Cow::from)),
+                        ..entry("deferred")
+                    }
                 }
                 EnrolmentFact::DeferralEnded { host, reason, .. } => Self {
                     hosts: std::slice::from_ref(host),

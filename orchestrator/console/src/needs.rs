@@ -12,7 +12,7 @@ use os_upgrade_kernel::run::HostStatus;
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
 use crate::rows::runs::short;
-use crate::status::{Status, goes_on, has, is_under_way};
+use crate::status::{Status, goes_on, is_under_way};
 
 /// What does not go on without a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub fn needs(status: &Status, now: DateTime<Utc>) -> Vec<Need> {
             let is_left_alone = left_by.is_some() && !is_tried_again;
             // Behind a host that works others get their turn.
             let behind = if holder.kept { group.waiters.len() } else { 0 };
+            if active.is_some_and(|run| is_requested(status, holder, run)) {
+                continue;
+            }
             if holder.stuck || is_left_alone || behind > 0 || is_of_no_entry {
                 let is_left = left_by.is_some() || is_of_no_entry;
                 let mut need = slot(status, &group.group, holder, left_by, is_left);
@@ -111,6 +114,11 @@ fn slot(status: &Status, group: &str, holder: &SlotHolder<'_>, left_by: Option<&
     Need { what: format!("{id} holds a slot of group {group}: {reason}; since {since}"), commands }
 }
 
+/// Whether this is among what keeps the host.
+fn has(host: &HostState<'_>, kind: WhyKind) -> bool {
+    host.why.iter().chain(&host.also).any(|why| why.kind() == Some(kind))
+}
+
 /// After so long without a host at work, a run is one that cannot go on: a FleetLock client gives its slot back within minutes.
 const BLOCKED_AFTER: TimeDelta = TimeDelta::minutes(15);
 
@@ -145,20 +153,23 @@ fn by_holder(status: &Status, run: &str, now: DateTime<Utc>) -> Option<Need> {
 
 /// That an external lock server grants none. Whose slots it has granted instead is not known here.
 fn by_lock_server(status: &Status, run: &str, now: DateTime<Utc>) -> Option<Need> {
+    if !status.slots.provider.is(|provider| provider == LockProvider::External) {
+        return None;
+    }
+    let mut slots = status.slots.groups.iter().flat_map(|group| &group.holders);
+    let asked = slots.find(|slot| is_requested(status, slot, run) && slot.since.0 + BLOCKED_AFTER <= now)?;
+    let why = status.hosts().find(|host| host.hostname == asked.id)?.why.as_ref()?;
+    let what =
+        format!("run {} cannot go on: {} waiting since {}: {}", short(run), asked.id, asked.since, why.text);
+    Some(Need { what, commands: vec![("look", format!("os-upgrade hosts show {}", shell_word(&asked.id)))] })
+}
+
+/// Whether the slot is only requested, for a host of `run`, the active one. One of an earlier run is held already.
+fn is_requested(status: &Status, slot: &SlotHolder<'_>, run: &str) -> bool {
     let is_waiting =
-        |host: &&HostState<'_>| host.status.as_ref().is_some_and(|it| it.is(|it| it == HostStatus::Waiting));
-    let asking = |host: &HostState<'_>| {
-        let mut slots = status.slots.groups.iter().flat_map(|group| &group.holders);
-        slots
-            .find(|slot| slot.id == host.hostname && slot.since.0 + BLOCKED_AFTER <= now)
-            .map(|slot| slot.since)
-    };
-    let of_server = status.slots.provider.is(|provider| provider == LockProvider::External);
-    let mut waiting = status.hosts().filter(|_| of_server).filter(is_waiting);
-    let (host, since, why) =
-        waiting.find_map(|host| Some((&host.hostname, asking(host)?, host.why.as_ref()?)))?;
-    let what = format!("run {} cannot go on: {host} waiting since {since}: {}", short(run), why.text);
-    Some(Need { what, commands: vec![("look", format!("os-upgrade hosts show {}", shell_word(host)))] })
+        |host: &HostState<'_>| host.status.iter().any(|it| it.is(|it| it == HostStatus::Waiting));
+    slot.run.as_deref() == Some(run)
+        && status.hosts().any(|host| host.hostname == slot.id && is_waiting(host))
 }
 
 /// Whether it may hold its slot for long without being a matter of its own: a FleetLock client, an operator, or a host that is overdue.
@@ -348,10 +359,10 @@ mod tests {
         assert_eq!(needs_when("2026-11-21T01:15:00Z", "upgrading"), []);
     }
 
-    /// A lock server that answers after some minutes is none.
+    /// A short wait needs nobody, nor does a slot that is held since an earlier run.
     #[test]
     fn run_that_its_lock_server_refuses_needs_a_person() {
-        let needs_when = |asked: &str| {
+        let needs_when = |asked: &str, run: &str| {
             let why =
                 json!({ "kind": "slot-denied", "text": "the lock server refuses it: held by coreos-7" });
             let state = json!({
@@ -359,7 +370,7 @@ mod tests {
                 "hosts": [{ "hostname": "h02", "status": "waiting", "why": why }],
             });
             let requested = json!({
-                "id": "h02", "since": asked, "on-behalf-of": ["run"], "reason": "being requested", "stuck": false, "run": RUN,
+                "id": "h02", "since": asked, "on-behalf-of": ["run"], "reason": "being requested", "stuck": true, "run": run,
             });
             let group =
                 json!({ "group": "default", "held": 1, "excess": 0, "holders": [requested], "waiters": [] });
@@ -375,8 +386,10 @@ mod tests {
                 .to_owned(),
             commands: vec![("look", "os-upgrade hosts show h02".to_owned())],
         };
-        assert_eq!(needs_when("2026-11-21T01:15:00Z"), [expected]);
-        assert_eq!(needs_when("2026-11-21T01:16:00Z"), []);
+        assert_eq!(needs_when("2026-11-21T01:15:00Z", RUN), [expected]);
+        assert_eq!(needs_when("2026-11-21T01:16:00Z", RUN), []);
+        let of_earlier = needs_when("2026-11-21T01:15:00Z", "019aa000-0000-7000-8000-000000000000");
+        assert!(of_earlier.iter().all(|need| !need.what.contains("cannot go on")), "{of_earlier:?}");
     }
 
     #[test]

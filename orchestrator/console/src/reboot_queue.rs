@@ -77,8 +77,11 @@ impl Describe for NotReady {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::TakesNoPart => f.write_str("it takes no part: it is not approved, or was withdrawn"),
-            Self::HostDeferred { actor, reason, until: _ } => {
+            Self::HostDeferred { actor, reason, until: None } => {
                 write!(f, "it is deferred by {actor}: {reason}")
+            }
+            Self::HostDeferred { actor, reason, until: Some(until) } => {
+                write!(f, "it is deferred by {actor} until {}: {reason}", time::format(*until))
             }
             Self::NoWorker => f.write_str("it has no worker, or one that does not reboot it on request"),
             Self::NoNode => f.write_str("the cluster shows no node for it"),

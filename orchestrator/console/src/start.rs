@@ -114,7 +114,7 @@ impl Describe for MissedReason {
 
 /// That the end of the window was of no use to a run that could start until `latest`.
 pub(crate) fn too_little_left(latest: Stamp, window_end: Stamp) -> &'static str {
-    if latest.0 < window_end.0 { "; then, too little of the window was left" } else { "" }
+    if latest.0 < window_end.0 { "; after that too little of the window was left" } else { "" }
 }
 
 impl Describe for UsedWindow {

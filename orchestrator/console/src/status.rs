@@ -87,7 +87,7 @@ impl Status {
     /// That the site is paused, by whom, until when and why; absent if it is not.
     pub fn pause(&self, zone: Zone) -> Option<String> {
         let Paused { actor, reason, since, until } = self.state.paused.as_ref()?;
-        let until = until.map_or_else(|| "`os-upgrade resume`".to_owned(), |until| zone.stamp(until));
+        let until = zone.stamp_or(*until, "`os-upgrade resume`");
         let why = reason.as_deref().unwrap_or("the site was restored");
         Some(format!("PAUSED by {actor} since {} until {until}: {why}", zone.stamp(*since)))
     }
@@ -120,10 +120,11 @@ impl Status {
         let line = |host: &HostState<'_>| {
             let status = host.status.as_ref().map(Word::as_str).unwrap_or_default();
             let progress = host.progress.as_ref().map(|progress| format!("  {}", progress_text(progress)));
-            let is_overdue = has(host, WhyKind::UpgradeTimeout);
+            let overdue = host.why.as_ref().filter(|why| why.kind() == Some(WhyKind::UpgradeTimeout));
+            let overdue = overdue.map(|why| format!(": {}", why.text)).unwrap_or_default();
             // A worker reports nothing while its host's node is drained or uncordoned.
-            let reason = (is_overdue || is_kept_by_node(host)).then(|| format!(": {}", why(host)));
-            let more = reason.or(progress).unwrap_or_default();
+            let node = is_kept_by_node(host).then(|| format!(": {}", why(host)));
+            let more = overdue + &progress.or(node).unwrap_or_default();
             format!("{}: {status}{more}", host.hostname)
         };
         at_work.map(line).collect()
@@ -273,11 +274,6 @@ fn is_at_work(host: &HostState<'_>) -> bool {
     is(host, progress::is_at_work)
 }
 
-/// Whether this is among what keeps the host.
-pub(crate) fn has(host: &HostState<'_>, kind: WhyKind) -> bool {
-    host.why.iter().chain(&host.also).any(|why| why.kind() == Some(kind))
-}
-
 /// Whether it holds a slot in the active run, and is drained, upgraded, rebooted or uncordoned.
 pub(crate) fn is_under_way(host: &HostState<'_>) -> bool {
     is(host, HostStatus::is_under_way)
@@ -357,22 +353,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overdue_hosts_say_so_whatever_they_report() {
+    fn overdue_hosts_say_so_beside_their_progress() {
         let progress =
             json!({"action": "upgrade", "percent": 40, "text": "unpacking", "time": "2026-11-29T01:00:00Z"});
-        let host = |why| json!({"hostname": "h1", "status": "upgrading", "progress": progress, "why": why});
-        let at_work = |why| {
+        let at_work = |whys: &[serde_json::Value]| {
+            let (why, also) = (&whys[0], &whys[1..]);
+            let host = json!({"hostname": "h1", "status": "upgrading", "progress": progress, "why": why, "also": also});
             let answers = json!({
-                "state": { "status": "upgrading", "hosts": [host(why)] },
+                "state": { "status": "upgrading", "hosts": [host] },
                 "slots": { "provider": "embedded", "reclaim": "never", "groups": [] },
                 "cluster": { "leader": "a1", "instances": [], "streams": [] },
             });
             Status::deserialize(answers).unwrap().at_work()
         };
         let awaited = json!({"kind": "reply-awaited", "text": "awaits the reply"});
-        assert_eq!(at_work(awaited), ["h1: upgrading  40 % unpacking"]);
+        assert_eq!(at_work(std::slice::from_ref(&awaited)), ["h1: upgrading  40 % unpacking"]);
         let overdue = json!({"kind": "upgrade-timeout", "text": "no reply to upgrade within 2h"});
-        assert_eq!(at_work(overdue), ["h1: upgrading: no reply to upgrade within 2h"]);
+        assert_eq!(
+            at_work(&[overdue, awaited]),
+            ["h1: upgrading: no reply to upgrade within 2h  40 % unpacking"]
+        );
     }
 
     #[test]

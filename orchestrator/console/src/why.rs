@@ -145,6 +145,9 @@ impl Describe for Why {
             (Cause::Recorded(reason), Some(until)) if reason.is_of_drain() => {
                 write!(f, "{}; not drained again before {until}", describe(cause))
             }
+            (Cause::Recorded(Reason::HostDeferred { actor, reason }), Some(until)) => {
+                write!(f, "deferred by {actor} until {until}: {reason}")
+            }
             _ => cause.describe(f),
         }
     }

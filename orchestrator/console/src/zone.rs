@@ -26,9 +26,14 @@ impl Zone {
         self.show(time)
     }
 
+    /// A time, or what stands in its place.
+    pub fn stamp_or(self, time: Option<Stamp>, otherwise: &str) -> String {
+        time.map_or_else(|| otherwise.to_owned(), |time| self.stamp(time))
+    }
+
     /// A time that may be absent; `-` stands for that.
     pub fn stamp_or_dash(self, time: Option<Stamp>) -> String {
-        time.map_or_else(|| "-".to_owned(), |time| self.stamp(time))
+        self.stamp_or(time, "-")
     }
 
     /// `text`, which an instance has written, with its times in this zone: those that it has in UTC and whole seconds.

@@ -35,7 +35,10 @@ async fn watched_runs_exit_with_their_result() {
         (Some(0), Some(id), Some("completed"))
     );
     assert_eq!(program.ask(&["run", "list", "-o", "name"], "").await.1, id);
-    assert_eq!(program.ask(&["run", "watch"], "").await.0, Some(0), "a run that has ended is not waited for");
+    let (code, _, said) = program.ask(&["run", "watch"], "").await;
+    assert_eq!(code, Some(0), "a run that has ended is not waited for");
+    assert!(said.starts_with(&format!("run {id} has been over since ")), "{said}");
+    assert_eq!(program.ask(&["run", "watch", "--quiet"], "").await.2, "");
     for format in ["json", "yaml"] {
         let shown = program.done(&["run", "show", "-o", format]).await;
         assert_eq!(program.done(&["run", "watch", "-o", format]).await, shown, "only the run is printed");
@@ -162,9 +165,9 @@ async fn contexts_name_the_instance() {
     for (list, note) in [
         (&["hosts", "list", "--label", "rack=r9"][..], "no host to show"),
         (&["hosts", "list", "--pending"], "no host to show"),
-        (&["run", "list", "--host", "h99"], "no run to show\nno host has announced itself as h99"),
+        (&["run", "list", "--host", "h99"], "no run to show\nthere is no host h99"),
         (&["events", "--run", "last"], "there has been no run"),
-        (&["events", "--host", "h99"], "there is no such event\nno host has announced itself as h99"),
+        (&["events", "--host", "h99"], "there is no such event\nthere is no host h99"),
         (&["lock", "list", "--group", "x", "--url", &address], "there is no such group"),
     ] {
         assert_eq!(run(list).await, (Some(0), String::new(), note.to_owned()), "{list:?}");

@@ -175,7 +175,7 @@ async fn people_are_asked_before_a_run_starts() {
     let site = Site::start().await;
     let _hosts = site.hosts(3).await;
     let said = site.orchestrator.done(&["hosts", "defer", "h02", "--reason", "a demo"]).await;
-    assert!(said.ends_with("they begin nothing until `os-upgrade hosts defer --end`"), "{said}");
+    assert!(said.ends_with("nothing begins there until `os-upgrade hosts defer --end HOST`"), "{said}");
     let mut terminal = Terminal::start(&format!("http://{}", site.orchestrator.address())).await;
 
     let shown = terminal.types("os-upgrade run start\n", "[y/N]").await;

@@ -131,7 +131,7 @@ async fn hosts_are_deferred() {
     let deferred = host.deferred.unwrap();
     assert_eq!((&*deferred.actor, &*deferred.reason), ("api", "the quarter closes"));
     assert_eq!(deferred.until.unwrap().to_string(), later);
-    assert_eq!(host.why.unwrap().text, "deferred by api: the quarter closes");
+    assert_eq!(host.why.unwrap().text, format!("deferred by api until {later}: the quarter closes"));
     assert_eq!(host.enrolment.as_str(), "approved");
     let (_, _, text) = api.send(build("GET /metrics", "", "")).await;
     assert!(text.lines().any(|line| line == "os_upgrade_hosts_deferred 1"), "{text}");

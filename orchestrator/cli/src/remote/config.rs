@@ -138,6 +138,9 @@ fn key(text: &str) -> Result<Key, String> {
     if names.iter().any(String::is_empty) {
         return Err("names with dots between them are expected, such as rollout.max-concurrent".to_owned());
     }
+    if names.iter().any(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Err("a list is set as a whole, such as maintenance-windows='[...]'".to_owned());
+    }
     Ok(Key(names))
 }
 

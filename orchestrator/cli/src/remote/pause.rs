@@ -36,7 +36,7 @@ pub(super) async fn pause(Pause { reason, until, remote }: Pause) -> Result<(), 
     let until = until.map(|text| future(zone, &text)).transpose().map_err(Failure::Usage)?;
     let body = pause::Pause { reason, until: until.map(Stamp) };
     remote.client()?.call_with_body(&PAUSE, &body).await?;
-    let end = until.map_or_else(|| "`os-upgrade resume`".to_owned(), |until| zone.stamp(Stamp(until)));
+    let end = zone.stamp_or(until.map(Stamp), "`os-upgrade resume`");
     remote.output.note(&format!("paused until {end}: nothing further begins; what is under way is finished"));
     Ok(())
 }

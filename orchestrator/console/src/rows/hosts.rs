@@ -88,7 +88,7 @@ fn why(host: &Host<'_>) -> String {
 }
 
 fn deferred(Deferred { actor, reason, since, until }: &Deferred<'_>, zone: Zone) -> String {
-    let until = until.map_or_else(|| "it is ended".to_owned(), |until| zone.stamp(until));
+    let until = zone.stamp_or(*until, "it is ended");
     format!("by {actor} since {} until {until}: {reason}", zone.stamp(*since))
 }
 

@@ -111,8 +111,9 @@ fn remove(places: &mut OrdMap<GroupName, OrdSet<Place>>, name: &HostName, host: 
     }
 }
 
-/// Takes one off the count of `key`; none is left out.
+/// Takes one off the count of `key`, which goes with its last one.
 fn decrease<K: Ord + Clone>(counts: &mut OrdMap<K, usize>, key: &K) {
+    debug_assert!(counts.contains_key(key), "what is taken off was counted");
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {

@@ -84,7 +84,7 @@ fn each_warning_has_its_configuration() {
     let none = "no run starts automatically any more: no window is left in which one could";
     let no_failures =
         "rollout/max-failures: 33% of 3 hosts is less than one, so that the first failure stops a run";
-    let table: [(&str, Value, &[&str]); 11] = [
+    let table: [(&str, Value, &[&str]); 12] = [
         ("the usual", json!({"maintenance-windows": [plain(LATER)]}), &[]),
         ("no window", json!({}), &[]),
         ("an open window", json!({"maintenance-windows": [plain(OPEN)]}), &[at_once]),
@@ -108,6 +108,7 @@ fn each_warning_has_its_configuration() {
             &[none, denied],
         ),
         ("less than a host", json!({"rollout": {"max-failures": "33%"}}), &[no_failures]),
+        ("none", json!({"rollout": {"max-failures": "0%"}}), &[]),
         ("just a host", json!({"rollout": {"max-failures": "34%"}}), &[]),
         ("more than slots", json!({"rollout": {"max-concurrent": 2}}), &[slots]),
         (

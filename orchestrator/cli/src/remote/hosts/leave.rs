@@ -68,8 +68,8 @@ pub(super) async fn defer(options: Defer) -> Result<(), Failure> {
     let (reason, until) = (reason.unwrap_or_default(), until.map(Stamp));
     let body = |host| HostToDefer { host, reason: reason.clone(), until };
     each(&client, &routes::DEFER, "deferred", &hosts, body, remote.output).await?;
-    let end = until.map_or_else(|| "`os-upgrade hosts defer --end`".to_owned(), |until| zone.stamp(until));
-    remote.output.note(&format!("they begin nothing until {end}"));
+    let end = zone.stamp_or(until, "`os-upgrade hosts defer --end HOST`");
+    remote.output.note(&format!("nothing begins there until {end}"));
     note_under_way(&client, &hosts, remote.output).await;
     Ok(())
 }

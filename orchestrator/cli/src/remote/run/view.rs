@@ -61,7 +61,8 @@ mod tests {
         assert!(
             narrow.starts_with(
                 "WINDOW                WHY\n\
-                 2026-11-23T01:00:00Z  no orchestrator led; then, too little of the window was\n"
+                 2026-11-23T01:00:00Z  no orchestrator led; after that too little of the window\n\
+                 \x20                     was left (and 3 more before it)\n"
             ),
             "{narrow}"
         );
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!(
             wide.lines().nth(1).unwrap(),
             "2026-11-23T01:00:00Z  2026-11-23T05:00:00Z  2026-11-23T04:00:00Z  2026-11-23T09:12:31Z  \
-             no orchestrator led; then, too little of the window was left (and 3 more before it)"
+             no orchestrator led; after that too little of the window was left (and 3 more before it)"
         );
         let none: Page<MissedRun> = serde_json::from_value(json!({ "items": [] })).unwrap();
         assert_eq!(

@@ -107,7 +107,7 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
     };
     screen.clear();
     if let Some(ended) = run.end_time.filter(|_| !was_active) {
-        output.aside(&format!("run {id} is over since {}", output.canvas().zone.stamp(ended)));
+        output.aside(&format!("run {id} has been over since {}", output.canvas().zone.stamp(ended)));
     }
     if output.is_for_people() {
         screen.say(&changes.lines(hosts.iter().map(InRun::from)));

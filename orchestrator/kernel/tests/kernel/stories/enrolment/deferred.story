@@ -20,7 +20,7 @@
   + host-deferred actor=admin host=h1 reason="the quarter closes" until=2026-11-21T03:00:00Z
   = done
 > explain h1
-  deferred by admin: the quarter closes | why=host-deferred@2026-11-21T03:00:00Z
+  deferred by admin until 2026-11-21T03:00:00Z: the quarter closes | why=host-deferred@2026-11-21T03:00:00Z
 # The same once more changes nothing; another end does.
 > defer h1 until=2026-11-21T03:00:00Z
   = done
@@ -103,7 +103,7 @@
 > clock disputed
 > tick
 > explain h1
-  deferred by admin: the quarter closes | why=host-deferred@2026-11-21T02:00:00Z
+  deferred by admin until 2026-11-21T02:00:00Z: the quarter closes | why=host-deferred@2026-11-21T02:00:00Z
 > clock trusted
 > tick
   + deferral-ended host=h1

@@ -20,7 +20,7 @@
   + reboot event=(command-sent attempt=1 sequence=2) host=h2 index=1
   ! nothing
 > explain h1
-  deferred by admin: the quarter closes | why=host-deferred@2026-11-21T03:00:00Z
+  deferred by admin until 2026-11-21T03:00:00Z: the quarter closes | why=host-deferred@2026-11-21T03:00:00Z
 > queue
   0 h1 queued: 1 is under way, as many as may be at once | full
   1 h2 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
@@ -28,7 +28,7 @@
   + reboot event=rebooted host=h2 index=1
   + slot-released host=h2 why=rebooted
 > queue
-  0 h1 queued: it is deferred by admin: the quarter closes | host-deferred
+  0 h1 queued: it is deferred by admin until 2026-11-21T03:00:00Z: the quarter closes | host-deferred
 > wait 7200
 > tick
   + deferral-ended host=h1
