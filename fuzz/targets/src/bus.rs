@@ -4,13 +4,14 @@ use bytes::Bytes;
 use chrono::DateTime;
 use os_upgrade_kernel::ControlMessage;
 use os_upgrade_protocol::limits::{
-    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, OUTPUT_BYTES_MAX,
-    OUTPUT_LINES_MAX, PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
+    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, ITEMS_MAX, MANIFEST_BYTES_MAX, MESSAGE_BYTES_MAX,
+    NAME_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX, PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX,
+    REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
 };
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{
-    AckSubject, Announcement, Command, CommandId, Hint, HostName, Outcome, Output, Progress, Reply, Versions,
-    subject as subjects,
+    AckSubject, Announcement, Command, CommandId, Hint, HostName, Manifest, Outcome, Output, Progress, Reply,
+    Versions, subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::control_stream::{RawControl, read};
@@ -92,6 +93,17 @@ pub fn versions(data: &[u8]) {
     let Ok(versions) = versions else { return };
     assert!(data.len() <= VERSIONS_BYTES_MAX && is_object(data));
     assert_eq!(Versions::parse(&versions.to_payload()).expect("a written value is read back"), versions);
+}
+
+/// What a host is to have.
+pub fn manifest(data: &[u8]) {
+    let Ok(manifest) = Manifest::parse(data) else { return };
+    assert!(data.len() <= MANIFEST_BYTES_MAX && manifest.items.len() <= ITEMS_MAX && is_object(data));
+    let payload = manifest.to_payload();
+    // A kind that is not known may be shorter than the word for that.
+    if payload.len() <= MANIFEST_BYTES_MAX {
+        assert_eq!(Manifest::parse(&payload).expect("a written manifest is read back"), manifest);
+    }
 }
 
 /// The progress of a host.

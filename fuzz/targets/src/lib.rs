@@ -13,7 +13,9 @@ mod text;
 mod window;
 mod zone_file;
 
-pub use bus::{announcement, command, control, forward, hint, output, progress, reply, subject, versions};
+pub use bus::{
+    announcement, command, control, forward, hint, manifest, output, progress, reply, subject, versions,
+};
 pub use files::{settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
@@ -25,7 +27,7 @@ pub use zone_file::zone_file;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 25] = [
+pub const TARGETS: [(&str, Target); 26] = [
     ("announcement", announcement),
     ("claim", claim),
     ("command", command),
@@ -36,6 +38,7 @@ pub const TARGETS: [(&str, Target); 25] = [
     ("lock_answer", lock_answer),
     ("patch", patch),
     ("hint", hint),
+    ("manifest", manifest),
     ("output", output),
     ("progress", progress),
     ("query", query),

@@ -10,6 +10,12 @@ pub const REPLY_BYTES_MAX: usize = 64 * 1024;
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
 /// A map of package versions.
 pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
+/// A manifest.
+pub const MANIFEST_BYTES_MAX: usize = 128 * 1024;
+/// The items of a manifest, as a number.
+pub const ITEMS_MAX: usize = 256;
+/// The id of an item.
+pub const ITEM_ID_BYTES_MAX: usize = 64;
 /// A progress message.
 pub const PROGRESS_BYTES_MAX: usize = 4 * 1024;
 /// A heartbeat.
