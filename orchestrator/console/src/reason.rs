@@ -2,12 +2,20 @@
 
 use std::fmt::{self, Formatter};
 
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reason::{Denial, LastWait, LockRefusal};
 use os_upgrade_kernel::{NoAnswer, Reason};
+use os_upgrade_protocol::time;
 
 use crate::commands::shell_word;
 use crate::describe::{Describe, describe};
 use crate::node::FOREIGN_MARK;
+
+/// By whom a host is deferred, until when if that ends by itself, and why.
+pub(crate) fn deferred(actor: &str, until: Option<DateTime<Utc>>, reason: &str) -> String {
+    let until = until.map(|until| format!(" until {}", time::format(until))).unwrap_or_default();
+    format!("deferred by {actor}{until}: {reason}")
+}
 
 impl Describe for Reason {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -63,7 +71,7 @@ impl Describe for Reason {
             Self::AwaitsApproval { host } => {
                 write!(f, "waits for approval: os-upgrade hosts approve {}", shell_word(host.as_str()))
             }
-            Self::HostDeferred { actor, reason } => write!(f, "deferred by {actor}: {reason}"),
+            Self::HostDeferred { actor, reason } => f.write_str(&deferred(actor, None, reason)),
             Self::HostWithdrawn { actor, reason } => write!(f, "withdrawn by {actor}: {reason}"),
             Self::DrainRefused { pods } => {
                 write!(f, "its node cannot be drained: {pods}", pods = describe(pods))

@@ -9,6 +9,7 @@ use os_upgrade_protocol::{HostName, time};
 use crate::commands::hosts_uncordon;
 use crate::describe::{Describe, describe};
 use crate::owner::purpose;
+use crate::reason::deferred;
 use crate::tense::are;
 
 impl Describe for EntryBlocker {
@@ -77,11 +78,8 @@ impl Describe for NotReady {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::TakesNoPart => f.write_str("it takes no part: it is not approved, or was withdrawn"),
-            Self::HostDeferred { actor, reason, until: None } => {
-                write!(f, "it is deferred by {actor}: {reason}")
-            }
-            Self::HostDeferred { actor, reason, until: Some(until) } => {
-                write!(f, "it is deferred by {actor} until {}: {reason}", time::format(*until))
+            Self::HostDeferred { actor, reason, until } => {
+                write!(f, "it is {}", deferred(actor, *until, reason))
             }
             Self::NoWorker => f.write_str("it has no worker, or one that does not reboot it on request"),
             Self::NoNode => f.write_str("the cluster shows no node for it"),

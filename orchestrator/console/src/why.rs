@@ -12,6 +12,7 @@ use os_upgrade_protocol::{GroupName, HostName, time};
 use crate::clock::skew;
 use crate::commands::{hosts_uncordon, lock_release};
 use crate::describe::{Describe, describe};
+use crate::reason::deferred;
 
 impl Describe for HostBlocker {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -145,8 +146,8 @@ impl Describe for Why {
             (Cause::Recorded(reason), Some(until)) if reason.is_of_drain() => {
                 write!(f, "{}; not drained again before {until}", describe(cause))
             }
-            (Cause::Recorded(Reason::HostDeferred { actor, reason }), Some(until)) => {
-                write!(f, "deferred by {actor} until {until}: {reason}")
+            (Cause::Recorded(Reason::HostDeferred { actor, reason }), Some(_)) => {
+                f.write_str(&deferred(actor, *until, reason))
             }
             _ => cause.describe(f),
         }
