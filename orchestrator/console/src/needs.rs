@@ -12,7 +12,7 @@ use os_upgrade_kernel::run::HostStatus;
 use crate::commands::{hosts_uncordon, lock_release_with_reason, shell_word};
 use crate::rows::reboot_queue;
 use crate::rows::runs::short;
-use crate::status::{Status, goes_on, is_under_way};
+use crate::status::{Status, goes_on, is, is_under_way};
 
 /// What does not go on without a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -166,10 +166,8 @@ fn by_lock_server(status: &Status, run: &str, now: DateTime<Utc>) -> Option<Need
 
 /// Whether the slot is only requested, for a host of `run`, the active one. One of an earlier run is held already.
 fn is_requested(status: &Status, slot: &SlotHolder<'_>, run: &str) -> bool {
-    let is_waiting =
-        |host: &HostState<'_>| host.status.iter().any(|it| it.is(|it| it == HostStatus::Waiting));
-    slot.run.as_deref() == Some(run)
-        && status.hosts().any(|host| host.hostname == slot.id && is_waiting(host))
+    let mut hosts = status.hosts().filter(|host| host.hostname == slot.id);
+    slot.run.as_deref() == Some(run) && hosts.any(|host| is(host, |it| it == HostStatus::Waiting))
 }
 
 /// Whether it may hold its slot for long without being a matter of its own: a FleetLock client, an operator, or a host that is overdue.
@@ -264,9 +262,14 @@ mod tests {
         });
         let group =
             json!({ "group": "default", "held": 1, "excess": 0, "holders": [holder], "waiters": waiters });
+        needs_at(state, "embedded", &group)
+    }
+
+    /// The needs of a site with this state and this group of slots, which `provider` grants.
+    fn needs_at(state: &Value, provider: &str, group: &Value) -> Vec<Need> {
         let answers = json!({
             "state": state,
-            "slots": { "provider": "embedded", "reclaim": "never", "groups": [group] },
+            "slots": { "provider": provider, "reclaim": "never", "groups": [group] },
             "cluster": { "leader": "a1", "instances": [], "streams": [] },
         });
         needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
@@ -338,12 +341,7 @@ mod tests {
             let group = json!({
                 "group": "default", "held": 1, "excess": 0, "holders": [holder], "waiters": waiters,
             });
-            let answers = json!({
-                "state": state,
-                "slots": { "provider": "embedded", "reclaim": "never", "groups": [group] },
-                "cluster": { "leader": "a1", "instances": [], "streams": [] },
-            });
-            needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
+            needs_at(&state, "embedded", &group)
         };
         let expected = Need {
             what: "run 019aa000-0000 cannot go on: h02 and 1 more waiting since 2026-11-21T01:15:00Z for a slot of group default, \
@@ -374,12 +372,7 @@ mod tests {
             });
             let group =
                 json!({ "group": "default", "held": 1, "excess": 0, "holders": [requested], "waiters": [] });
-            let answers = json!({
-                "state": state,
-                "slots": { "provider": "external", "reclaim": "never", "groups": [group] },
-                "cluster": { "leader": "a1", "instances": [], "streams": [] },
-            });
-            needs(&Status::deserialize(answers).unwrap(), "2026-11-21T01:30:00Z".parse().unwrap())
+            needs_at(&state, "external", &group)
         };
         let expected = Need {
             what: "run 019aa000-0000 cannot go on: h02 waiting since 2026-11-21T01:15:00Z: the lock server refuses it: held by coreos-7"

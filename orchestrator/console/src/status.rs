@@ -315,7 +315,7 @@ fn why(host: &HostState<'_>) -> String {
 }
 
 /// Whether it has a status in the active run for which `test` holds.
-fn is(host: &HostState<'_>, test: impl FnOnce(HostStatus) -> bool) -> bool {
+pub(crate) fn is(host: &HostState<'_>, test: impl FnOnce(HostStatus) -> bool) -> bool {
     host.status.as_ref().is_some_and(|status| status.is(test))
 }
 
