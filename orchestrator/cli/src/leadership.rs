@@ -9,7 +9,7 @@ use crate::rest::Client;
 
 /// Says that what follows was last known, if no instance leads. What cannot be read is left out: it is only a note.
 pub(crate) async fn note_last_known(client: &Client, output: Output) {
-    if !output.is_for_people() || output.is_quiet() {
+    if !output.has_asides() {
         return;
     }
     let read = client.read(&cluster::READ).await;

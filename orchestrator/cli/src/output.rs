@@ -193,9 +193,14 @@ impl Output {
     /// Prints a line for people beside the results, such as that there is none: on standard error, not with `--quiet`, and not
     /// for programs.
     pub(crate) fn aside(self, line: &str) {
-        if self.is_for_people() && !self.quiet {
+        if self.has_asides() {
             errln!("{line}");
         }
+    }
+
+    /// Whether [`Self::aside`] prints anything; what only an aside needs is not read otherwise.
+    pub(crate) const fn has_asides(self) -> bool {
+        self.is_for_people() && !self.quiet
     }
 
     /// Whether people read it.

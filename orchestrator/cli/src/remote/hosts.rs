@@ -186,7 +186,7 @@ async fn list(options: List) -> Result<(), Failure> {
 
 /// Says which hosts upgrades do not reach. What cannot be read is left out: it is only a note.
 async fn note_left_behind(client: &Client, output: Output) {
-    if !output.is_for_people() || output.is_quiet() {
+    if !output.has_asides() {
         return;
     }
     let call = state::READ.call().with("fields", "not-reached,oldest-success");

@@ -73,7 +73,7 @@ pub(super) async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
 
 /// Says that there is no `host`, if there is none: a list of what concerns it may be empty because its name is mistyped.
 pub(in crate::remote) async fn note_unknown(client: &Client, host: &HostName, output: Output) {
-    if !output.is_for_people() || output.is_quiet() {
+    if !output.has_asides() {
         return;
     }
     // What cannot be read is left out: it is only a note.
