@@ -27,7 +27,7 @@ use os_upgrade_api as api;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::PendingBus;
 use os_upgrade_bus::host_reports::StreamedReports;
-use os_upgrade_bus::streams::StreamsError;
+use os_upgrade_bus::streams::{Layout, StreamsError};
 use os_upgrade_calendar::Zones;
 use os_upgrade_kernel::{self as kernel, System};
 use os_upgrade_platform::data_directory::{self, DataDirectory};
@@ -304,7 +304,8 @@ struct Core {
 impl Core {
     async fn run(self) -> Result<(), ServeError> {
         let Self { waiting, streams_found, mut parts } = self;
-        let replicas = waiting.settings.nats.replicas.get() as usize;
+        let (site, replicas) =
+            (waiting.settings.site.name.clone(), waiting.settings.nats.replicas.get() as usize);
         let shutdown = parts.shared.shutdown.clone();
         let Some(ready) = shutdown.run_until_cancelled(waiting.ready()).await else {
             // Nothing has been started that must be ended.
@@ -322,14 +323,14 @@ impl Core {
             let (bus, workers, stop) = (bus.clone(), workers.clone(), shutdown.clone());
             async move { bus.create_consumers(&workers, stop).await }
         });
-        let output_stream = tokio::spawn({
+        let side_streams = tokio::spawn({
             let bus = bus.clone();
-            async move { bus.keep_output_stream(replicas, shutdown).await }
+            async move { bus.keep_side_streams(&Layout { site: site.as_str(), replicas }, shutdown).await }
         });
         Driver::new(parts, bus, workers, connected, calls).run().await;
-        // Whoever still needs a consumer asks again, and the next start creates the stream.
+        // Whoever still needs a consumer asks again, and the next start creates the streams.
         consumers.abort();
-        output_stream.abort();
+        side_streams.abort();
         Ok(())
     }
 }

@@ -4,14 +4,14 @@ use bytes::Bytes;
 use chrono::DateTime;
 use os_upgrade_kernel::ControlMessage;
 use os_upgrade_protocol::limits::{
-    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, ITEMS_MAX, MANIFEST_BYTES_MAX, MESSAGE_BYTES_MAX,
-    NAME_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX, PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX,
-    REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
+    ANNOUNCEMENT_BYTES_MAX, APPLIED_BYTES_MAX, COMMAND_BYTES_MAX, CONTENT_HEADER_BYTES_MAX, ITEM_BYTES_MAX,
+    ITEMS_MAX, MANIFEST_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX,
+    PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
 };
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{
-    AckSubject, Announcement, Command, CommandId, Hint, HostName, Manifest, Outcome, Output, Progress, Reply,
-    Versions, subject as subjects,
+    AckSubject, Announcement, Applied, Command, CommandId, Content, Hint, HostName, Manifest, Outcome,
+    Output, Progress, Reply, Versions, subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::control_stream::{RawControl, read};
@@ -103,6 +103,30 @@ pub fn manifest(data: &[u8]) {
     // A kind that is not known may be shorter than the word for that.
     if payload.len() <= MANIFEST_BYTES_MAX {
         assert_eq!(Manifest::parse(&payload).expect("a written manifest is read back"), manifest);
+    }
+}
+
+/// A report of a host on what it has applied.
+pub fn applied(data: &[u8]) {
+    let Ok(applied) = Applied::parse(data) else { return };
+    assert!(data.len() <= APPLIED_BYTES_MAX && applied.items.len() <= 2 * ITEMS_MAX && is_object(data));
+    let payload = applied.to_payload();
+    // As with manifests.
+    if payload.len() <= APPLIED_BYTES_MAX {
+        assert_eq!(Applied::parse(&payload).expect("a written report is read back"), applied);
+    }
+}
+
+/// What was sealed in an item.
+pub fn content(data: &[u8]) {
+    let Ok(content) = Content::parse(data) else { return };
+    assert!(content.bytes.len() <= ITEM_BYTES_MAX);
+    let of_files: usize = content.each_file().map(|(file, bytes)| file.bytes.min(bytes.len())).sum();
+    assert!(content.files.is_empty() || of_files == content.bytes.len());
+    let written = content.to_bytes();
+    let header = written.len() - content.bytes.len();
+    if header <= CONTENT_HEADER_BYTES_MAX {
+        assert_eq!(Content::parse(&written).expect("a written content is read back"), content);
     }
 }
 

@@ -14,7 +14,8 @@ mod window;
 mod zone_file;
 
 pub use bus::{
-    announcement, command, control, forward, hint, manifest, output, progress, reply, subject, versions,
+    announcement, applied, command, content, control, forward, hint, manifest, output, progress, reply,
+    subject, versions,
 };
 pub use files::{settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
@@ -27,11 +28,13 @@ pub use zone_file::zone_file;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 26] = [
+pub const TARGETS: [(&str, Target); 28] = [
     ("announcement", announcement),
+    ("applied", applied),
     ("claim", claim),
     ("command", command),
     ("config", config),
+    ("content", content),
     ("control", control),
     ("forward", forward),
     ("journal", journal),

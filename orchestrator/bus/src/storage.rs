@@ -113,12 +113,14 @@ pub const CONSUMERS_ALLOWED_MIN: u64 = os_upgrade_jetstream::CONSUMERS_MAX.unsig
 /// How many bytes the stream of output reserves.
 pub const OUTPUT_BYTES_RESERVED: u64 = os_upgrade_jetstream::OUTPUT_STREAM_BYTES_MAX.unsigned_abs();
 /// The streams of a site.
-pub const STREAMS: [&str; 6] = [
+pub const STREAMS: [&str; 8] = [
     subject::JOURNAL_STREAM,
     subject::CONTROL_STREAM,
     subject::VERSIONS_STREAM,
     subject::WORKERS_STREAM,
     subject::OUTPUT_STREAM,
+    subject::DESIRED_STREAM,
+    subject::APPLIED_STREAM,
     LEASE_STREAM,
 ];
 

@@ -99,6 +99,7 @@ pub(super) const RIGHTS: &[Right] = &[
         "$JS.ACK.*.ACCOUNT.os-upgrade:control.*.>",
         "$JS.ACK.*.ACCOUNT.os-upgrade:control.worker-HOST.>",
     ),
+    right("applied", Kind::Request, "os-upgrade:applied.*", "os-upgrade:applied.HOST"),
     // By subject only: the other forms of the request name no subject that could be checked.
     right(
         "desired",
@@ -164,6 +165,7 @@ mod tests {
             subject::reply(&host),
             subject::versions(&host),
             subject::output(&host),
+            subject::applied(&host),
             subject::presence(&host),
             subject::hint(&host),
             subject::consumer_request(&host),
@@ -192,7 +194,7 @@ mod tests {
     #[test]
     fn rights_have_a_version() {
         let names: Vec<_> = RIGHTS.iter().map(|right| right.name).collect();
-        assert_eq!((RIGHTS_VERSION, names.len()), (2, 16), "a new right is a new version: {names:?}");
+        assert_eq!((RIGHTS_VERSION, names.len()), (2, 17), "a new right is a new version: {names:?}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use harness::orchestrator::Orchestrator;
 use harness::secured_nats::{SecuredNats, Settings};
 use harness::streams;
 use harness::wait::eventually;
-use os_upgrade_jetstream::{consumer, desired_stream};
+use os_upgrade_jetstream::consumer;
 use os_upgrade_protocol::{ConsumerRequest, HostName, subject};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -50,11 +50,18 @@ impl Secured {
     /// Puts what `h01` and `h02` are to have into the stream of that.
     async fn desire(&self, replicas: usize) {
         let jetstream = jetstream::new(self.orchestrator_client().await);
-        let stream = jetstream::stream::Config { num_replicas: replicas, ..desired_stream() };
-        jetstream.create_stream(stream).await.unwrap();
+        for stream in [subject::DESIRED_STREAM, subject::APPLIED_STREAM] {
+            let has_replicas = async || {
+                let stream = jetstream.get_stream(stream).await.ok()?;
+                (stream.cached_info().config.num_replicas == replicas).then_some(())
+            };
+            eventually("the stream", has_replicas).await;
+        }
         for name in ["h01", "h02"] {
             let host = HostName::new(name).unwrap();
-            for subject in [subject::desired_manifest(&host), subject::desired_item(&host, "1")] {
+            for subject in
+                [subject::desired_manifest(&host), subject::desired_item(&host, &desired::item("1"))]
+            {
                 jetstream.publish(subject, format!("for {name}").into()).await.unwrap().await.unwrap();
             }
         }
@@ -383,6 +390,7 @@ fn allowed(account: &str) -> Vec<(String, String)> {
         (subject::reply(&host), json!({ "action": "prepare", "result": "done" }).to_string()),
         (subject::versions(&host), json!({ "linux": "3" }).to_string()),
         (subject::output(&host), "unpacking".to_owned()),
+        (subject::applied(&host), "{}".to_owned()),
         (subject::worker(&application, &host), announcement),
         (subject::consumer_request(&host), "{}".to_owned()),
         ("$JS.ACK.os-upgrade:control.worker-h01.1.1.1.1.0".to_owned(), "+WPI".to_owned()),
@@ -394,7 +402,7 @@ fn allowed(account: &str) -> Vec<(String, String)> {
         ),
         api(&desired::get(&subject::desired_manifest(&host))),
         // The answer that there is none has no body, as an acknowledgement has none.
-        api(&desired::get(&subject::desired_item(&host, "none"))),
+        api(&desired::get(&subject::desired_item(&host, &desired::item("none")))),
         api("STREAM.INFO.os-upgrade:control"),
         api("STREAM.INFO.os-upgrade:versions"),
         api("STREAM.INFO.os-upgrade:workers"),
@@ -413,6 +421,7 @@ fn forbidden(account: &str) -> Vec<(String, String)> {
         (subject::reply(&other), json!({ "action": "upgrade", "result": "done" }).to_string()),
         (subject::versions(&other), json!({ "linux": "666" }).to_string()),
         (subject::output(&other), "all is well".to_owned()),
+        (subject::applied(&other), "{}".to_owned()),
         (
             subject::worker(&application, &other),
             json!({ "host": "h02", "application": APPLICATION, "group": "x" }).to_string(),
@@ -617,7 +626,7 @@ async fn hosts_read_only_what_they_are_to_have() {
         let site = Secured::start_with(servers, settings).await;
         let client = site.nats.client(&site.nats.admit("h01").await).await;
         let own = HostName::new("h01").unwrap();
-        for subject in [subject::desired_manifest(&own), subject::desired_item(&own, "1")] {
+        for subject in [subject::desired_manifest(&own), subject::desired_item(&own, &desired::item("1"))] {
             let request = format!("{}.{}", subject::JETSTREAM_PREFIX, desired::get(&subject));
             let answer = client.request(request.clone(), "".into()).await.unwrap();
             assert_eq!(answer.payload, "for h01");
@@ -635,8 +644,11 @@ async fn hosts_read_only_what_they_are_to_have() {
                 );
             }
         }
-        let none =
-            format!("{}.{}", subject::JETSTREAM_PREFIX, desired::get(&subject::desired_item(&own, "2")));
+        let none = format!(
+            "{}.{}",
+            subject::JETSTREAM_PREFIX,
+            desired::get(&subject::desired_item(&own, &desired::item("2")))
+        );
         let answer = client.request(none, "".into()).await.unwrap();
         assert_eq!((answer.status, answer.payload.len()), (Some(StatusCode::NOT_FOUND), 0));
     }

@@ -6,7 +6,7 @@ pub mod consumer;
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use os_upgrade_protocol::limits::OUTPUT_MESSAGE_BYTES_MAX;
+use os_upgrade_protocol::limits::{APPLIED_BYTES_MAX, ITEM_MESSAGE_BYTES_MAX, OUTPUT_MESSAGE_BYTES_MAX};
 use os_upgrade_protocol::subject;
 
 /// Consumer limit of the control stream, which has one per host and those of readers. The default of nats-server 2.15
@@ -20,8 +20,6 @@ const VERSIONS_KEPT: i64 = 64;
 const OUTPUTS_KEPT: i64 = 3;
 /// How long output is kept.
 const OUTPUT_AGE_MAX: Duration = Duration::from_hours(30 * 24);
-/// The largest item, 512 KiB, with its headers.
-const DESIRED_MESSAGE_BYTES_MAX: i32 = 516 * 1024;
 /// The size of the stream of output, which NATS reserves: the largest outputs of some 5 000 hosts.
 pub const OUTPUT_STREAM_BYTES_MAX: i64 = 1024 * 1024 * 1024;
 
@@ -56,9 +54,18 @@ pub fn worker_streams() -> [Config; 3] {
 pub fn desired_stream() -> Config {
     Config {
         max_messages_per_subject: 1,
-        max_message_size: DESIRED_MESSAGE_BYTES_MAX,
+        max_message_size: size(ITEM_MESSAGE_BYTES_MAX),
         allow_direct: true,
         ..stream(subject::DESIRED_STREAM, &[subject::DESIRED])
+    }
+}
+
+/// The stream of what hosts have applied, with one replica: the last report of each.
+pub fn applied_stream() -> Config {
+    Config {
+        max_messages_per_subject: 1,
+        max_message_size: size(APPLIED_BYTES_MAX + 1024),
+        ..stream(subject::APPLIED_STREAM, &[subject::APPLIED])
     }
 }
 
@@ -69,8 +76,12 @@ pub fn output_stream() -> Config {
         max_messages_per_subject: OUTPUTS_KEPT,
         max_age: OUTPUT_AGE_MAX,
         max_bytes: OUTPUT_STREAM_BYTES_MAX,
-        max_message_size: i32::try_from(OUTPUT_MESSAGE_BYTES_MAX).unwrap_or(i32::MAX),
+        max_message_size: size(OUTPUT_MESSAGE_BYTES_MAX),
         discard: DiscardPolicy::Old,
         ..stream(subject::OUTPUT_STREAM, &[subject::OUTPUTS])
     }
+}
+
+fn size(bytes: usize) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
 }

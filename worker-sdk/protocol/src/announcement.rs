@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::parse_bounded;
 use crate::limits::ANNOUNCEMENT_BYTES_MAX;
-use crate::{ApplicationName, GroupName, HostName, ParseError};
+use crate::{ApplicationName, GroupName, HostKey, HostName, ParseError};
 
 /// What a worker publishes about itself when it starts and when something changes. Only `host` and `application` are
 /// required.
@@ -44,6 +45,9 @@ pub struct Announcement {
     /// Whether it takes a `reboot` that names the boot to leave.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reboots_on_request: bool,
+    /// The key to which configuration for the host is sealed, if it takes some. One application of a host does.
+    #[serde(default, deserialize_with = "known_key", skip_serializing_if = "Option::is_none")]
+    pub configures: Option<HostKey>,
     /// Why the host needs a reboot, in one line; absent if it needs none, or the worker does not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reboot_required: Option<String>,
@@ -56,6 +60,20 @@ pub struct Announcement {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 const fn is_false(value: &bool) -> bool {
     !*value
+}
+
+/// A key of a form that only newer orchestrators know is none, and the announcement counts otherwise.
+fn known_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<HostKey>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Key {
+        Known(HostKey),
+        Unknown(IgnoredAny),
+    }
+    Ok(match Key::deserialize(deserializer)? {
+        Key::Known(key) => Some(key),
+        Key::Unknown(_) => None,
+    })
 }
 
 impl Announcement {
@@ -72,6 +90,7 @@ impl Announcement {
             time: None,
             heartbeats: false,
             reboots_on_request: false,
+            configures: None,
             reboot_required: None,
             reboot_ineffective: None,
         }
@@ -109,10 +128,20 @@ mod tests {
         let full = concat!(
             r#"{"host":"h01","application":"os-upgrade-debian","machine-id":"m","boot-id":"b","#,
             r#""addresses":["10.0.0.1"],"labels":{"rack":"r1"},"group":"default","time":"2026-11-21T05:00:00Z","#,
-            r#""heartbeats":true,"reboots-on-request":true,"reboot-required":"a new kernel"}"#
+            r#""heartbeats":true,"reboots-on-request":true,"configures":"-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s","#,
+            r#""reboot-required":"a new kernel"}"#
         );
         let parsed = Announcement::parse(full.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(parsed.to_payload()).unwrap(), full);
+    }
+
+    #[test]
+    fn keys_of_unknown_forms_are_none() {
+        for key in [r#""x-wing:AQEB""#, "7", "null", r#"{"kind":"x"}"#] {
+            let json = format!(r#"{{"host":"h","application":"a","configures":{key},"heartbeats":true}}"#);
+            let parsed = Announcement::parse(json.as_bytes()).unwrap();
+            assert_eq!((parsed.configures, parsed.heartbeats), (None, true), "{key}");
+        }
     }
 
     #[test]

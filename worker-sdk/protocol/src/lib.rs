@@ -8,13 +8,16 @@
 
 pub mod ack_subject;
 pub mod announcement;
+pub mod applied;
 pub mod command;
 pub mod consumer;
+pub mod content;
 pub mod error;
 pub mod fence;
 pub mod header;
 pub mod heartbeat;
 pub mod hint;
+pub mod host_key;
 pub mod json;
 pub mod limits;
 pub mod manifest;
@@ -31,13 +34,16 @@ pub mod versions;
 
 pub use ack_subject::AckSubject;
 pub use announcement::Announcement;
+pub use applied::{Applied, AppliedItem, ManifestRefusal};
 pub use command::{Action, Command, CommandId};
 pub use consumer::{ConsumerAnswer, ConsumerRequest};
+pub use content::{Content, FileEntry};
 pub use fence::Fence;
 pub use heartbeat::Heartbeat;
 pub use hint::{Hint, HintCause};
+pub use host_key::{HostKey, HostKeyError};
 pub use json::ParseError;
-pub use manifest::{Item, ItemKind, Manifest, Revision};
+pub use manifest::{Item, ItemId, ItemIdError, ItemKind, Manifest, Revision};
 pub use name::{ApplicationName, GroupName, HostName, LongToken, NameError};
 pub use output::{Output, OutputTail};
 pub use progress::Progress;

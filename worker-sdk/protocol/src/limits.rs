@@ -14,8 +14,18 @@ pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
 pub const MANIFEST_BYTES_MAX: usize = 128 * 1024;
 /// The items of a manifest, as a number.
 pub const ITEMS_MAX: usize = 256;
-/// The id of an item.
-pub const ITEM_ID_BYTES_MAX: usize = 64;
+/// The content of an item, without the line that says what it is.
+pub const ITEM_BYTES_MAX: usize = 512 * 1024;
+/// That line.
+pub const CONTENT_HEADER_BYTES_MAX: usize = 32 * 1024;
+/// A message with a sealed item, with its headers.
+pub const ITEM_MESSAGE_BYTES_MAX: usize = ITEM_BYTES_MAX + CONTENT_HEADER_BYTES_MAX + 4 * 1024;
+/// A host's report on what it has applied.
+pub const APPLIED_BYTES_MAX: usize = 256 * 1024;
+/// Why an item could not be applied, in such a report.
+pub const APPLY_ERROR_BYTES_MAX: usize = 256;
+/// The id of a run, or of an item.
+pub const ID_BYTES_MAX: usize = 64;
 /// A progress message.
 pub const PROGRESS_BYTES_MAX: usize = 4 * 1024;
 /// A heartbeat.

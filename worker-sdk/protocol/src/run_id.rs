@@ -7,12 +7,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest id, in bytes.
-const RUN_ID_BYTES_MAX: usize = 64;
+use crate::limits::ID_BYTES_MAX;
+
+/// Whether `text` has 1 to [`ID_BYTES_MAX`] characters of `[A-Za-z0-9_-]`, as ids of runs and of items have.
+pub(crate) fn is_id(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed)
+}
 
 /// The text is not a valid run id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a run id is 1 to {RUN_ID_BYTES_MAX} characters of [A-Za-z0-9_-]")]
+#[error("a run id is 1 to {ID_BYTES_MAX} characters of [A-Za-z0-9_-]")]
 pub struct RunIdError;
 
 /// The id of a run: 1 to 64 characters of `[A-Za-z0-9_-]`; later ids sort later. Cheap to clone.
@@ -23,11 +28,7 @@ pub struct RunId(Arc<str>);
 impl RunId {
     /// Parses `text` as an id.
     pub fn new(text: &str) -> Result<Self, RunIdError> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if text.is_empty() || text.len() > RUN_ID_BYTES_MAX || !text.bytes().all(allowed) {
-            return Err(RunIdError);
-        }
-        Ok(Self(text.into()))
+        if is_id(text) { Ok(Self(text.into())) } else { Err(RunIdError) }
     }
 
     /// The id as text.

@@ -1,7 +1,7 @@
 //! Streams, subjects and consumer names.
 
 use crate::name::{check, token};
-use crate::{ApplicationName, HostName, NameError};
+use crate::{ApplicationName, HostName, ItemId, NameError};
 
 /// The durable stream of commands and replies.
 pub const CONTROL_STREAM: &str = "os-upgrade:control";
@@ -13,6 +13,8 @@ pub const WORKERS_STREAM: &str = "os-upgrade:workers";
 pub const OUTPUT_STREAM: &str = "os-upgrade:output";
 /// What every host is to have: items, each sealed to its host, and a manifest per host that says which of them count.
 pub const DESIRED_STREAM: &str = "os-upgrade:desired";
+/// What every host has applied of that: its last report.
+pub const APPLIED_STREAM: &str = "os-upgrade:applied";
 /// The orchestrator's log of facts; no worker reads or writes it.
 pub const JOURNAL_STREAM: &str = "os-upgrade:journal";
 
@@ -30,6 +32,8 @@ pub const WORKERS: &str = "os-upgrade:workers.*.*";
 pub const OUTPUTS: &str = "os-upgrade:output.*";
 /// Matches the items and the manifest of every host.
 pub const DESIRED: &str = "os-upgrade:desired.>";
+/// Matches the reports of every host on what it has applied.
+pub const APPLIED: &str = "os-upgrade:applied.*";
 /// Matches every heartbeat (core NATS).
 pub const PRESENCES: &str = "os-upgrade.presence.*";
 /// Matches the progress of every host (core NATS).
@@ -53,6 +57,7 @@ const VERSIONS_PREFIX: &str = "os-upgrade:versions.";
 const WORKERS_PREFIX: &str = "os-upgrade:workers.";
 const OUTPUT_PREFIX: &str = "os-upgrade:output.";
 const DESIRED_PREFIX: &str = "os-upgrade:desired.";
+const APPLIED_PREFIX: &str = "os-upgrade:applied.";
 /// The prefix of every heartbeat (core NATS).
 pub const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const PROGRESS_PREFIX: &str = "os-upgrade.progress.";
@@ -98,8 +103,13 @@ pub fn desired_manifest(host: &HostName) -> String {
 }
 
 /// The item `id` for `host`.
-pub fn desired_item(host: &HostName, id: &str) -> String {
-    format!("{DESIRED_PREFIX}{}.item.{}", host.token(), token(id))
+pub fn desired_item(host: &HostName, id: &ItemId) -> String {
+    format!("{DESIRED_PREFIX}{}.item.{id}", host.token())
+}
+
+/// What `host` has applied.
+pub fn applied(host: &HostName) -> String {
+    format!("{APPLIED_PREFIX}{}", host.token())
 }
 
 /// The heartbeat of `host` (core NATS).
@@ -179,6 +189,11 @@ pub fn versions_host(subject: &str) -> Result<HostName, NameError> {
     host_after(VERSIONS_PREFIX, subject)
 }
 
+/// The host in a subject that matches [`APPLIED`].
+pub fn applied_host(subject: &str) -> Result<HostName, NameError> {
+    host_after(APPLIED_PREFIX, subject)
+}
+
 /// The host in a subject that matches [`PRESENCES`].
 pub fn presence_host(subject: &str) -> Result<HostName, NameError> {
     host_after(PRESENCE_PREFIX, subject)
@@ -224,6 +239,7 @@ mod tests {
             );
             assert_eq!(ControlSubject::parse(&reply(&host)), Ok(Some(ControlSubject::Reply(host.clone()))));
             assert_eq!(versions_host(&versions(&host)).unwrap(), host);
+            assert_eq!(applied_host(&applied(&host)).unwrap(), host);
             assert_eq!(presence_host(&presence(&host)).unwrap(), host);
             assert_eq!(progress_host(&progress(&host)).unwrap(), host);
             assert_eq!(consumer_request_host(&consumer_request(&host)).unwrap(), host);
@@ -244,7 +260,9 @@ mod tests {
         assert_eq!(command(&host), "os-upgrade:control.command.h1%2Eexample%2Ecom");
         assert_eq!(output(&host), "os-upgrade:output.h1%2Eexample%2Ecom");
         assert_eq!(desired_manifest(&host), "os-upgrade:desired.h1%2Eexample%2Ecom.manifest");
-        assert_eq!(desired_item(&host, "a.1"), "os-upgrade:desired.h1%2Eexample%2Ecom.item.a%2E1");
+        let item = desired_item(&host, &ItemId::new("a_1").unwrap());
+        assert_eq!(item, "os-upgrade:desired.h1%2Eexample%2Ecom.item.a_1");
+        assert_eq!(applied(&host), "os-upgrade:applied.h1%2Eexample%2Ecom");
         assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");
         assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
         assert_eq!(instance("a.b"), "os-upgrade.instance.a%2Eb");

@@ -27,7 +27,7 @@ pub struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    pub(super) fn metadata(&self) -> HashMap<String, String> {
+    pub(crate) fn metadata(&self) -> HashMap<String, String> {
         HashMap::from([(SITE.to_owned(), self.site.to_owned())])
     }
 
