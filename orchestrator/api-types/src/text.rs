@@ -8,7 +8,7 @@ use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep};
 use os_upgrade_kernel::run::{HostStep, StopKind};
 use os_upgrade_kernel::{
-    Cause, HostStatus, NodeStage, NodeWait, PodObstacle, Retry, RunResult, Trigger, Warning,
+    Cause, HostStatus, KeyState, NodeStage, NodeWait, PodObstacle, Retry, RunResult, Trigger, Warning,
 };
 use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -62,6 +62,8 @@ words! {
     ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
     /// Whether a host takes part in runs: approved, or automatically; or not yet, or no longer.
     EnrolmentWord = ENROLMENTS.iter().copied();
+    /// Whether configuration can be sealed for a host: its key is approved, waits for approval, or is another than the approved one.
+    KeyStateWord = KeyState::ALL.map(KeyState::as_str);
     /// Why something does not go on, or did not.
     WhyWord = Cause::kinds();
     /// A command to a worker.
@@ -154,6 +156,8 @@ texts! {
     SecretText = r"^[\s\S]+$", (Some(1), Some(8_192));
     /// 32 bytes in base64, as `os-upgrade strongbox key` prints them.
     KeyText = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$", (Some(44), Some(44));
+    /// The key of a host: 32 bytes in base64url without padding.
+    HostKeyText = "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$", (Some(43), Some(43));
     /// `[<n>y][<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 100 years.
     TimeoutText = "^(?=.*[1-9])([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
     /// `[<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 366 days.

@@ -18,6 +18,22 @@ impl Describe for EnrolmentRefusal {
                 "decisions are kept for at most 100000 hosts: remove hosts that no longer exist, with \
                  `os-upgrade hosts remove NAME --reason TEXT`",
             ),
+            Self::KeyOfOther { host } => {
+                write!(
+                    f,
+                    "keys: {host} is not among the hosts, and none is approved: name it in both, or in none"
+                )
+            }
+            Self::KeyChanged { host, announced: Some(key) } => write!(
+                f,
+                "{host} announces another key by now, {key}, and none is approved: compare it with what the host itself says, and approve again"
+            ),
+            Self::KeyChanged { host, announced: None } => {
+                write!(
+                    f,
+                    "{host} announces no key any more, and none is approved: approve it without a key, or wait for its worker"
+                )
+            }
             Self::UnknownHost { host } => write!(
                 f,
                 "there is no host {host}: none of that name has announced itself, been approved or been \

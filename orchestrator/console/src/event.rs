@@ -76,6 +76,9 @@ fn sentence(event: &SiteEvent) -> String {
         }
         SiteEvent::SettingsChanged => "changed settings are in force".to_owned(),
         SiteEvent::HostsApproved { hosts, actor } => format!("{} approved by {actor}", hosts.join(", ")),
+        SiteEvent::KeyPinned { host, key, actor } => {
+            format!("key {key} of {host} approved{}", by(actor.as_deref()))
+        }
         SiteEvent::HostRemoved { host, actor, reason } => {
             format!("{host} removed by {actor}{}", because(Some(reason)))
         }

@@ -163,6 +163,12 @@ fn enrolment(fact: &EnrolmentFact) -> (Importance, String) {
         EnrolmentFact::HostsApproved { hosts, actor } => {
             (Outcome, format!("{} approved by {actor}", some_of(hosts)))
         }
+        EnrolmentFact::KeyPinned { host, actor: Some(actor), .. } => {
+            (Outcome, format!("key of {host} approved by {actor}"))
+        }
+        EnrolmentFact::KeyPinned { host, actor: None, .. } => {
+            (Outcome, format!("first key of {host} approved"))
+        }
         EnrolmentFact::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
         EnrolmentFact::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
         EnrolmentFact::HostDeferred { host, actor, .. } => (Outcome, format!("{host} deferred by {actor}")),

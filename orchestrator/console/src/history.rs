@@ -68,6 +68,11 @@ impl<'a> Entry<'a> {
             },
             Fact::Enrolment(fact) => match fact {
                 EnrolmentFact::HostsApproved { hosts, .. } => Self { hosts, ..entry("approved") },
+                EnrolmentFact::KeyPinned { host, key, .. } => Self {
+                    hosts: std::slice::from_ref(host),
+                    reason: Some(key.to_string().into()),
+                    ..entry("key approved")
+                },
                 EnrolmentFact::HostWithdrawn { host, reason, forgotten, .. } => {
                     let action = if *forgotten { "forgot" } else { "withdrew" };
                     Self { hosts: std::slice::from_ref(host), ..because(action, reason) }

@@ -5,6 +5,7 @@ use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
 use os_upgrade_api_types::routes::state::{HostState, Paused};
 use os_upgrade_api_types::word::{Behalf, WhyKind, Word};
+use os_upgrade_kernel::KeyState;
 use os_upgrade_kernel::config::LockProvider;
 use os_upgrade_kernel::node::{NodeStageKind, NodeWaitKind};
 use os_upgrade_kernel::run::HostStatus;
@@ -74,6 +75,7 @@ pub fn needs(status: &Status, now: DateTime<Utc>) -> Vec<Need> {
     needs.extend(status.hosts().filter(|host| stays_cordoned(host)).map(cordon));
     needs.extend(status.hosts().filter_map(foreign_mark));
     needs.extend(status.hosts().filter_map(ineffective_reboot));
+    needs.extend(key(status));
     if status.cluster.leader.is_none() {
         needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
     }
@@ -213,6 +215,29 @@ fn ineffective_reboot(host: &HostState<'_>) -> Option<Need> {
     Some(format!("{}: {missed}", host.hostname).into())
 }
 
+/// Whose configuration cannot be sealed, because nobody has approved the key that its worker announces.
+fn key(status: &Status) -> Option<Need> {
+    let is_in = |host: &&HostState<'_>, state| host.key.as_ref().is_some_and(|key| key.is(|it| it == state));
+    let of = |state| status.hosts().filter(move |host| is_in(host, state));
+    let changed: Vec<_> = of(KeyState::Changed).map(|host| host.hostname.as_ref()).collect();
+    let waiting: Vec<_> = of(KeyState::Waiting).map(|host| host.hostname.as_ref()).collect();
+    let first = changed.first().or(waiting.first())?;
+    let others = match changed.len() + waiting.len() - 1 {
+        0 => String::new(),
+        others => format!(", and so {} {others} more", if others == 1 { "does" } else { "do" }),
+    };
+    let what = if changed.is_empty() {
+        format!("{first} announces a key that nobody has approved{others}: no configuration is sealed to it")
+    } else {
+        format!(
+            "{first} announces another key than the approved one{others}: no configuration is sealed to it"
+        )
+    };
+    let show = ("compare", format!("os-upgrade hosts show {}", shell_word(first)));
+    let approve = ("approve it", format!("os-upgrade hosts approve {}", shell_word(first)));
+    Some(Need { what, commands: vec![show, approve] })
+}
+
 /// That the mark of its node is of another journal, and the command that takes it over.
 fn foreign_mark(host: &HostState<'_>) -> Option<Need> {
     let is_foreign = |kind| kind == NodeWaitKind::ForeignMark;
@@ -294,6 +319,36 @@ mod tests {
         );
         let at_work = json!({ "hostname": "h01", "status": "upgrading" });
         assert_eq!(needs_with(&at_work), []);
+    }
+
+    #[test]
+    fn keys_that_nobody_approved_need_a_person() {
+        let needs = |hosts: Value| {
+            let state = json!({ "status": "idle", "hosts": hosts });
+            needs_at(
+                &state,
+                "embedded",
+                &json!({ "group": "default", "held": 0, "excess": 0, "holders": [], "waiters": [] }),
+            )
+        };
+        let host = |name: &str, key: &str| json!({ "hostname": name, "key": key });
+        let need = |what: &str, host: &str| Need {
+            what: format!("{what}: no configuration is sealed to it"),
+            commands: vec![
+                ("compare", format!("os-upgrade hosts show {host}")),
+                ("approve it", format!("os-upgrade hosts approve {host}")),
+            ],
+        };
+        for (hosts, expected) in [
+            (json!([host("h1", "of-a-newer-version"), { "hostname": "h2" }]), vec![]),
+            (json!([host("h1", "waiting")]), vec![need("h1 announces a key that nobody has approved", "h1")]),
+            (
+                json!([host("h1", "waiting"), host("h2", "changed")]),
+                vec![need("h2 announces another key than the approved one, and so does 1 more", "h2")],
+            ),
+        ] {
+            assert_eq!(needs(hosts.clone()), expected, "{hosts}");
+        }
     }
 
     /// Others that wait behind a host that keeps its slot need a person, during its run too; behind one that works they do not.

@@ -190,6 +190,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::NodesSeen => Decision::facts(node::sweep(state, view)),
         Input::Tick => {
             let mut facts = start::leave_out_unreachable(state, view);
+            facts.extend(enrolment::pin_first(state, view));
             facts.extend(reboot_queue::queue_required(state, view, now));
             Decision::facts(facts)
         }

@@ -69,7 +69,8 @@ pub use control::{ControlMessage, InReplyTo};
 pub use decide::{Decision, Input, decide};
 pub use effects::{Effect, Order, Purge, effects, is_wanted, other_effects, sends};
 pub use enrolment::{
-    Approval, Deferral, Enrolled, Enrolment, EnrolmentOperation, EnrolmentRefusal, Withdrawal,
+    Approval, Deferral, Enrolled, Enrolment, EnrolmentOperation, EnrolmentRefusal, KeyState, PinnedKey,
+    Withdrawal,
 };
 pub use fact::Fact;
 pub use job::{Job, JobDone, System};
@@ -105,5 +106,5 @@ pub use start::{
 };
 pub use state::{ApplyError, State};
 pub use system_job::Subject;
-pub use view::{Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
+pub use view::{Configures, Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
 pub use why::{Cause, Explainer, Explanation, HostBlocker, Why};

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_calendar::Zones;
-use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostKey, HostName};
 
 use crate::clock::Clock;
 use crate::config::WorkerApplication;
@@ -54,6 +54,10 @@ pub struct SeenHost {
     pub boot_id: Option<String>,
     /// Whether a worker of it takes `reboot` of any time, with the boot to leave.
     pub reboots_on_request: bool,
+    /// The application that takes configuration for it, and the key to which that is to be sealed. The first one, if several say so.
+    pub configures: Option<Configures>,
+    /// Other applications of it that say so, and are not heeded.
+    pub configures_refused: OrdSet<ApplicationName>,
     /// Why it needs a reboot, if it announces that it does; a line of bounded length.
     pub reboot_required: Option<String>,
     /// What a reboot of it did not bring, if it announces that; a line of bounded length. Nothing is decided by it.
@@ -68,6 +72,13 @@ pub struct SeenHost {
     pub announced_at: Option<DateTime<Utc>>,
     /// The sequence of its last announcement.
     pub announced: u64,
+}
+
+/// That an application of a host takes configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configures {
+    pub application: ApplicationName,
+    pub key: HostKey,
 }
 
 /// The Kubernetes node of a host, as its API server says.
@@ -138,6 +149,11 @@ impl View {
     /// Whether a run that did not start in its window, or a host that is due in one, means anything.
     pub fn may_judge_windows(&self) -> bool {
         self.has_awaited_replies && self.clock.is_beyond_doubt()
+    }
+
+    /// The key that `host` announces, if any.
+    pub fn announced_key(&self, host: &HostName) -> Option<&HostKey> {
+        self.hosts.get(host)?.configures.as_ref().map(|configures| &configures.key)
     }
 
     /// Hosts that serve one of `applications`, each with the first application that it serves.

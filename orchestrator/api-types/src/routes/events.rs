@@ -379,6 +379,14 @@ pub enum SiteEvent {
     SettingsChanged,
     /// Hosts take part in every run from here on.
     HostsApproved { hosts: Vec<String>, actor: String },
+    /// Configuration for the host is sealed to this key from here on.
+    KeyPinned {
+        host: String,
+        key: String,
+        /// Who approved it; absent if it was the first one of a host that is approved automatically.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
     /// A host no longer takes part.
     HostWithdrawn { host: String, actor: String, reason: String },
     /// A host is gone.
@@ -545,6 +553,7 @@ impl SiteEvent {
             | Self::ConfigChanged { .. }
             | Self::SettingsChanged
             | Self::HostsApproved { .. }
+            | Self::KeyPinned { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
             | Self::HostDeferred { .. }
@@ -569,6 +578,7 @@ impl SiteEvent {
             Self::Host { host, .. }
             | Self::SlotNotGranted { host, .. }
             | Self::SlotNotReleased { host, .. }
+            | Self::KeyPinned { host, .. }
             | Self::HostWithdrawn { host, .. }
             | Self::HostRemoved { host, .. }
             | Self::HostDeferred { host, .. }

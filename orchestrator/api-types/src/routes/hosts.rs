@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::reboot_queue::EntryStatus;
-use os_upgrade_protocol::{HostName, Versions};
+use os_upgrade_kernel::{HostStatus, KeyState};
+use os_upgrade_protocol::{HostKey, HostName, Versions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -19,8 +19,8 @@ use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::reboot_queue::EntryIndex;
 use crate::text::{
-    AuditReasonText, EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostStatusWord, NameText,
-    ReachabilityWord, RunIdText,
+    AuditReasonText, EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostKeyText,
+    HostStatusWord, KeyStateWord, NameText, ReachabilityWord, RunIdText,
 };
 use crate::word::{Enrolment, Word};
 
@@ -51,7 +51,7 @@ pub const READ: Route = Route::new(
     Answer::new(404, "there is no such host"),
 ]);
 
-/// 204 once it is durable that all of them take part from the next run on.
+/// 204 once it is durable that all of them take part from the next run on, and that configuration for those with a key is sealed to it.
 pub const APPROVE: Route<HostsToApprove> = Route::new(
     Method::Post,
     "/v1/state/os-upgrade/approve-hosts",
@@ -60,11 +60,11 @@ pub const APPROVE: Route<HostsToApprove> = Route::new(
     "approve-hosts",
     "Let hosts take part in runs",
 )
-.body::<HostsToApprove>(|| json!({"hosts": ["h01", "h02"]}))
+.body::<HostsToApprove>(|| json!({"hosts": ["h01", "h02"], "keys": {"h01": KEY}}))
 .query::<Validate>()
 .answers(&[
     Answer::new(204, "the hosts take part, or could"),
-    Answer::new(409, "the host limit is exceeded"),
+    Answer::new(409, "the host limit is exceeded, or a host announces another key by now"),
 ]);
 
 /// 204 once it is durable that the host no longer takes part. In the active run it is not started; if it already has
@@ -177,6 +177,9 @@ pub const HISTORY: Route = Route::new(
     || json!({"items": [enrolment()]}),
 )]);
 
+/// A key, for examples.
+const KEY: &str = "nHaF0Wj3lDqkJ8y7o3oZb0pYc2mT5kXvR1sUeQwGzB4";
+
 fn host() -> Value {
     json!({
         "hostname": "h01",
@@ -191,6 +194,7 @@ fn host() -> Value {
         "enrolment": "approved",
         "decided-by": "anna",
         "decided-at": "2026-11-20T12:00:00Z",
+        "key": {"status": "pinned", "approved": KEY, "approved-by": "anna", "approved-at": "2026-11-20T12:00:00Z", "announced": KEY, "application": "os-upgrade-debian"},
         "announced-at": "2026-11-20T11:58:00Z",
         "last-upgraded-at": "2026-10-24T01:07:12Z",
         "last-result": {"run": "019aa3f0-0000-7000-8000-000000000001", "status": "upgraded"},
@@ -269,6 +273,11 @@ pub struct HostsToApprove {
     /// The names of the hosts, which need not be announced yet.
     #[schema(value_type = Vec<NameText>, min_items = 1, max_items = 1000)]
     pub hosts: Vec<HostName>,
+    /// The keys that some of them announce, as they were seen: configuration for these hosts is sealed to them. Nothing is approved if one has
+    /// changed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = HashMap<String, HostKeyText>, required = false)]
+    pub keys: BTreeMap<HostName, HostKey>,
 }
 
 /// A host that is to be deferred.
@@ -369,6 +378,34 @@ pub struct HostSlot<'a> {
     pub awaits_worker: bool,
 }
 
+/// The key of a host, to which configuration for it is sealed: X25519, 32 bytes in base64url.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct KeyOfHost<'a> {
+    #[schema(value_type = KeyStateWord)]
+    pub status: Word<KeyState>,
+    /// The approved one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HostKeyText>)]
+    pub approved: Option<HostKey>,
+    /// Who approved it; absent if it was the first one of a host that is approved automatically.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_at: Option<Stamp>,
+    /// The one that it announces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HostKeyText>)]
+    pub announced: Option<HostKey>,
+    /// The application that announces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application: Option<Cow<'a, str>>,
+    /// Other applications of the host that announce one, which does not count: one of a host takes configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub refused_applications: Vec<Cow<'a, str>>,
+}
+
 /// A host in the list.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -430,6 +467,9 @@ pub struct Host<'a> {
     /// That it begins nothing for now; absent if it may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Deferred<'a>>,
+    /// Its key; absent if it takes no configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyOfHost<'a>>,
     /// When the bus stored the last announcement of a worker on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announced_at: Option<Stamp>,

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{Config, HostStatus, RunResult, StopCause as Cause, WindowUse};
+use os_upgrade_kernel::{Config, HostStatus, KeyState, RunResult, StopCause as Cause, WindowUse};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{ConfigFields, Warning, sample_with};
 use crate::routes::runs::StopCause;
-use crate::text::{DurationText, HostStatusWord, RunResultWord, SiteStatusWord};
+use crate::text::{DurationText, HostStatusWord, KeyStateWord, RunResultWord, SiteStatusWord};
 use crate::word::{WhyKind, Word};
 
 /// The whole state, or the requested fields.
@@ -277,6 +277,10 @@ pub struct HostState<'a> {
     /// Its Kubernetes node; absent if it has none, or if that is neither cordoned nor being uncordoned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<HostNode<'a>>,
+    /// That its key waits for approval, or is another than the approved one, though it takes part; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<KeyStateWord>)]
+    pub key: Option<Word<KeyState>>,
     /// What its last reboot should have brought and did not, as its worker says.
     #[serde(rename = "reboot-ineffective", skip_serializing_if = "Option::is_none")]
     pub reboot_ineffective: Option<Cow<'a, str>>,

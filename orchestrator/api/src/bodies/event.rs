@@ -166,6 +166,9 @@ fn of_enrolment(fact: EnrolmentFact) -> Option<SiteEvent> {
         EnrolmentFact::HostsApproved { hosts, actor } => {
             SiteEvent::HostsApproved { hosts: names(&hosts), actor }
         }
+        EnrolmentFact::KeyPinned { host, key, actor } => {
+            SiteEvent::KeyPinned { host: host.to_string(), key: key.to_string(), actor }
+        }
         EnrolmentFact::HostWithdrawn { host, actor, reason, .. } => {
             SiteEvent::HostWithdrawn { host: host.to_string(), actor, reason }
         }

@@ -15,14 +15,14 @@ use imbl::OrdMap;
 use os_upgrade_api_types::body::{Count, Entry as ListEntry, Page, Progress, Stamp};
 use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{
-    Deferred, Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ,
+    Deferred, Host, HostSlot, InQueue, KeyOfHost, LIST, LastResult, ListParameters, READ,
 };
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_api_types::word::{Enrolment, Word};
 use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
 use os_upgrade_kernel::{
-    Approval, Deferral, Enrolled, Explainer, Forecast, LastEnd, NOT_REACHED_RUNS, State, Withdrawal,
+    Approval, Deferral, Enrolled, Explainer, Forecast, KeyState, LastEnd, NOT_REACHED_RUNS, State, Withdrawal,
 };
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
@@ -213,6 +213,7 @@ impl Serialize for Entry<'_> {
             decided_by: decided.map(|(actor, _)| actor.into()),
             decided_at: decided.map(|(_, since)| Stamp(since)),
             deferred: published.state.enrolment.deferred.get(name).map(deferred),
+            key: key(published, name),
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
             last_upgraded_at: published.state.last_upgrades.of(name).copied().map(Stamp),
             last_result: last_result(&published.state, name),
@@ -234,6 +235,37 @@ impl Serialize for Entry<'_> {
 pub(crate) fn progress<'a>(published: &'a PublishedState, host: &HostName) -> Option<Progress<'a>> {
     let progress = published.progress_of(host)?;
     Some(Progress { percent: progress.percent, text: progress.text.as_str().into() })
+}
+
+/// The key of `host`.
+fn key<'a>(published: &'a PublishedState, host: &HostName) -> Option<KeyOfHost<'a>> {
+    let (announced, pinned) = (published.view.announced_key(host), published.state.enrolment.keys.get(host));
+    let seen = published.view.hosts.get(host);
+    let configures = seen.and_then(|seen| seen.configures.as_ref());
+    Some(KeyOfHost {
+        status: published.state.enrolment.key_state(host, announced)?.into(),
+        approved: pinned.map(|pinned| pinned.key),
+        approved_by: pinned.and_then(|pinned| pinned.actor.as_deref()).map(Cow::from),
+        approved_at: pinned.map(|pinned| Stamp(pinned.since)),
+        announced: announced.copied(),
+        application: configures.map(|configures| configures.application.as_str().into()),
+        refused_applications: seen.map(|seen| names(&seen.configures_refused)).unwrap_or_default(),
+    })
+}
+
+/// How many announced hosts have a key in this `state`.
+pub(crate) fn with_key(published: &PublishedState, state: KeyState) -> usize {
+    let enrolment = &published.state.enrolment;
+    let key_state = |host| enrolment.key_state(host, published.view.announced_key(host));
+    published.view.hosts.keys().filter(|host| key_state(host) == Some(state)).count()
+}
+
+/// That the key of `host`, which takes part, is not the approved one.
+pub(crate) fn unapproved_key(published: &PublishedState, host: &HostName) -> Option<KeyState> {
+    let announced = published.view.announced_key(host);
+    let state = published.state.enrolment.key_state(host, announced)?;
+    let counts = state != KeyState::Pinned && published.state.enrolled(host).takes_part();
+    counts.then_some(state)
 }
 
 /// The slot of a host.

@@ -211,6 +211,7 @@ fn explanations<'a>(
             also,
             progress: hosts::progress(published, name),
             node: bodies::node(&published.state, name),
+            key: hosts::unapproved_key(published, name).map(Word::from),
             reboot_ineffective: published
                 .view
                 .hosts

@@ -3,8 +3,9 @@
 use os_upgrade_api_types::body::Page;
 use os_upgrade_api_types::routes::hosts::Host;
 use os_upgrade_api_types::routes::state::State;
-use os_upgrade_api_types::word::WhyKind;
-use os_upgrade_kernel::Settings;
+use os_upgrade_api_types::word::{WhyKind, Word};
+use os_upgrade_kernel::{Configures, KeyState, Settings};
+use os_upgrade_protocol::{ApplicationName, HostKey};
 use os_upgrade_test_site::put_config;
 
 use super::*;
@@ -36,6 +37,35 @@ async fn shown(api: &TestApi, path: &str) -> Host<'static> {
 
 async fn names(api: &TestApi, query: &str) -> Value {
     api.call(&format!("{HOSTS}?{query}keys=true"), "").await.1
+}
+
+/// Nothing is approved by somebody who has seen another key.
+#[tokio::test]
+async fn keys_are_approved_as_they_were_seen() {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let [first, second] = [1, 2].map(|byte| HostKey::new([byte; 32]));
+    let application = ApplicationName::new("os-upgrade-debian").unwrap();
+    let seen = site.view.hosts.get_mut(&host("h01")).unwrap();
+    seen.configures = Some(Configures { application, key: second });
+    let records = vec![site.decide_record(&[Input::Settings(Settings::default()), put_config()])];
+    let api = TestApi::new(site, &records).await;
+    let approve = async |key: HostKey| {
+        api.call(APPROVE, &json!({ "hosts": ["h01", "h02"], "keys": { "h01": key } }).to_string()).await
+    };
+    let (status, body) = approve(first).await;
+    assert_eq!(status, 409);
+    let message = body["errors"][0]["error-message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains(&second.to_string()), "{body}");
+    assert_eq!(names(&api, "pending=true&").await, json!(["h01", "h02"]));
+    let status = async || shown(&api, "h01").await.key.unwrap().status;
+    assert_eq!(status().await, Word::Known(KeyState::Waiting));
+    assert_eq!(approve(second).await.0, 204);
+    let key = shown(&api, "h01").await.key.unwrap();
+    assert_eq!((key.status, key.approved, key.announced), (Word::Known(KeyState::Pinned), Some(second), Some(second)));
+    assert_eq!(key.approved_by.as_deref(), Some("api"));
+    assert!(shown(&api, "h02").await.key.is_none());
+    let (_, _, metrics) = api.send(Request::get("/metrics").body(Body::empty()).unwrap()).await;
+    assert!(metrics.contains("os_upgrade_hosts_keys{state=\"pinned\"} 1"), "{metrics}");
 }
 
 #[tokio::test]

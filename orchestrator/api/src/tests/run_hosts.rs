@@ -1,6 +1,8 @@
 //! What happened to a host in a run: its phases, and answers that came too late; and lists of runs by host, result and
 //! time.
 
+use std::collections::BTreeMap;
+
 use std::borrow::Cow;
 
 use chrono::TimeDelta;
@@ -48,7 +50,7 @@ async fn phases_of_a_host_have_times() {
 async fn skipped_host_has_no_phases() {
     let mut site = TestSite::new(["h01", "h02"]);
     site.state.settings = Settings { auto_approve: false, ..(*site.state.settings).clone() }.into();
-    let approve = EnrolmentOperation::Approve { hosts: vec![host("h01")] };
+    let approve = EnrolmentOperation::Approve { hosts: vec![host("h01")], keys: BTreeMap::new() };
     let approve = Input::Request(kernel::Request::new("api", approve).into());
     let mut records = vec![site.decide_record(&[put_config(), approve]), site.fence()];
     records.push(site.decide_record(&[trigger("r1")]));

@@ -6,6 +6,8 @@ mod node;
 mod outdated;
 pub(in crate::remote) mod selection;
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use chrono::Utc;
 use clap::{Args, Subcommand};
@@ -14,10 +16,10 @@ use os_upgrade_api_types::routes::state::{self, State};
 use os_upgrade_api_types::word::Word;
 use os_upgrade_console::rows::hosts;
 use os_upgrade_console::status::left_behind;
-use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
-use os_upgrade_protocol::HostName;
+use os_upgrade_kernel::{HostStatus, KeyState};
 use os_upgrade_protocol::text::sanitized;
+use os_upgrade_protocol::{HostKey, HostName};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -50,7 +52,9 @@ pub(crate) enum Command {
     /// Let hosts take part in runs, from the next one on
     ///
     /// In a NAME, * and ? stand for characters of the names of hosts, unless a host has exactly that name. The hosts that
-    /// match are shown first: check them, since anybody who can reach NATS can announce a host.
+    /// match are shown first: check them, since anybody who can reach NATS can announce a host. Configuration for a host is sealed to the key
+    /// that its worker announces, and approving the host approves that key: compare it with what `os-upgrade-worker` logs on the host. A host
+    /// that announces another key is approved again.
     #[command(after_help = examples!["hosts approve h01 h02", "hosts approve 'web-*'", "hosts approve --all --yes"])]
     Approve(Approve),
     /// Begin nothing on hosts for now: no upgrade and no reboot
@@ -211,13 +215,18 @@ fn only(hosts: Vec<Value>, is_meant: impl Fn(&Host<'_>) -> bool) -> anyhow::Resu
 
 async fn approve(options: Approve) -> Result<(), Failure> {
     let client = options.remote.client()?;
-    let hosts = selected(&client, &options).await?;
+    let keys = new_keys(&client).await.map_err(Failure::unchanged)?;
+    let hosts = selected(&client, &options, &keys).await?;
     let output = options.remote.output;
+    for (host, key) in hosts.iter().filter_map(|host| Some((host, keys.get(host)?))) {
+        output.aside(&format!("{}: its configuration is to be sealed to {key}", sanitized(host.as_str())));
+    }
     if hosts.is_empty() {
         output.note("no host waits for approval");
     }
     for (chunk, hosts) in hosts.chunks(APPROVED_AT_ONCE_MAX).enumerate() {
-        let body = HostsToApprove { hosts: hosts.to_vec() };
+        let keys = hosts.iter().filter_map(|host| Some((host.clone(), *keys.get(host)?))).collect();
+        let body = HostsToApprove { hosts: hosts.to_vec(), keys };
         let sent = client.call_with_body(&routes::APPROVE, &body).await;
         // Earlier chunks are approved even if this one fails.
         let remaining =
@@ -227,8 +236,26 @@ async fn approve(options: Approve) -> Result<(), Failure> {
     output.done("approved", &hosts.iter().map(HostName::as_str).collect::<Vec<_>>())
 }
 
+/// The keys that hosts announce and that nobody has approved.
+async fn new_keys(client: &Client) -> anyhow::Result<BTreeMap<HostName, HostKey>> {
+    let hosts: Vec<Host<'_>> = client.read(selection::list_call(false)).await?;
+    let new_key = |host: &Host<'_>| {
+        let key = host.key.as_ref().filter(|key| !key.status.is(|status| status == KeyState::Pinned))?;
+        Some((HostName::new(&host.hostname).ok()?, key.announced?))
+    };
+    Ok(hosts.iter().filter_map(new_key).collect())
+}
+
 /// The hosts to approve, confirmed if the operator did not name each of them.
-async fn selected(client: &Client, options: &Approve) -> Result<Vec<HostName>, Failure> {
+async fn selected(
+    client: &Client,
+    options: &Approve,
+    keys: &BTreeMap<HostName, HostKey>,
+) -> Result<Vec<HostName>, Failure> {
+    let described = |host: &HostName| {
+        let key = keys.get(host).map(|key| format!(", key {key}")).unwrap_or_default();
+        format!("{}{key}", sanitized(host.as_str()))
+    };
     let Approve { hosts: patterns, all, new, yes, remote: _ } = options;
     if *new {
         return Ok(patterns.clone());
@@ -237,7 +264,7 @@ async fn selected(client: &Client, options: &Approve) -> Result<Vec<HostName>, F
     let consent = if are_named { Consent::Given } else { yes.consent() };
     if *all {
         let hosts = selection::pending(client).await.map_err(Failure::unchanged)?;
-        return selection::confirmed("Approve", hosts, consent);
+        return selection::confirmed("Approve", hosts, described, consent);
     }
     let known = selection::known(client).await.map_err(Failure::unchanged)?;
     let announced = |name: &HostName| {
@@ -248,7 +275,7 @@ async fn selected(client: &Client, options: &Approve) -> Result<Vec<HostName>, F
     let hosts = selection::expand(patterns, &known, announced)
         .map_err(|unknown| Failure::unchanged(anyhow::anyhow!(unknown)))?;
     // Even a host with just that name: a stranger may have called it like a pattern that an operator would write.
-    selection::confirmed("Approve", hosts.into_iter().collect(), consent)
+    selection::confirmed("Approve", hosts.into_iter().collect(), described, consent)
 }
 
 /// Parses a label.
@@ -299,7 +326,8 @@ pub(super) mod tests {
     fn hosts_in_a_table() {
         let hosts = [
             host(json!({
-                "hostname": "h01", "applications": ["a", "b"], "refused-applications": ["c"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "unreachable",
+                "hostname": "h01", "applications": ["a", "b"], "refused-applications": ["c"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true,
+                "key": {"status": "waiting", "announced": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE", "application": "a", "refused-applications": ["b"]}, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "unreachable",
                 "unreachable-since": "2026-11-21T02:00:30Z", "last-heard-at": "2026-11-21T02:00:00Z",
                 "enrolment": "approved", "decided-by": "anna", "decided-at": "2026-11-21T01:00:00Z",
                 "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": {"kind": "no-run", "text": "no run is active"},
@@ -315,9 +343,9 @@ pub(super) mod tests {
             })),
         ];
         let expected = "\
-HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    NODE      REACHABILITY  NOT SEEN SINCE        WHY
-h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  -         unreachable   2026-11-21T02:00:00Z  no run is active
-h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    evicting  unknown       -                     waits for approval";
+HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    KEY      NODE      REACHABILITY  NOT SEEN SINCE        WHY
+h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  waiting  -         unreachable   2026-11-21T02:00:00Z  no run is active
+h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    -        evicting  unknown       -                     waits for approval";
         let hosts = Vec::<Host<'_>>::deserialize(Value::from(hosts.to_vec())).unwrap();
         assert_eq!(hosts.text(&WIDE), expected);
         let shown = hosts[0].text(&WIDE);
@@ -326,6 +354,8 @@ h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -     
             shown.contains("\nreboot:       required: a new kernel\non request:   its worker reboots it\n"),
             "{shown}"
         );
+        let key = "\nkey:          AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE of a, waits for approval; b may not take configuration too\n";
+        assert!(shown.contains(key), "{shown}");
         let refused =
             "\nrefused:      c: too many applications are announced on it, and these do not count\n";
         assert!(shown.contains(refused), "{shown}");

@@ -24,7 +24,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 41] = [
+const FIELDS: [&str; 42] = [
     "status",
     "paused",
     "next-upgrade-at",
@@ -64,6 +64,7 @@ const FIELDS: [&str; 41] = [
     "hosts/also",
     "hosts/progress",
     "hosts/node",
+    "hosts/key",
     "hosts/reboot-ineffective",
     "reboot-queue",
 ];

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use os_upgrade_api_types::body::Stamp;
-use os_upgrade_api_types::routes::hosts::{Deferred, Host, HostSlot, LastResult};
+use os_upgrade_api_types::routes::hosts::{Deferred, Host, HostSlot, KeyOfHost, LastResult};
 use os_upgrade_api_types::word::Word;
-use os_upgrade_kernel::HostStatus;
+use os_upgrade_kernel::{HostStatus, KeyState};
+use os_upgrade_protocol::HostKey;
 use os_upgrade_protocol::text::sanitized;
 
 use super::nodes;
@@ -42,6 +43,7 @@ impl Row for Host<'static> {
             };
             host.reboot_queue.as_ref().map_or(word, |entry| entry.status.as_str()).to_owned()
         }),
+        Column::wide("KEY", |host, _| or_dash(host.key.as_ref().map(|key| key.status.as_str()))),
         Column::wide("NODE", |host, _| or_dash(host.node.as_ref().map(nodes::word))),
         Column::new("REACHABILITY", |host, _| host.reachability.to_string()),
         // An instance that has started since knows only that it has heard nothing.
@@ -90,6 +92,30 @@ fn why(host: &Host<'_>) -> String {
 fn deferred(Deferred { actor, reason, since, until }: &Deferred<'_>, zone: Zone) -> String {
     let until = zone.stamp_or(*until, "it is ended");
     format!("by {actor} since {} until {until}: {reason}", zone.stamp(*since))
+}
+
+fn key(
+    KeyOfHost { status, approved, approved_by, approved_at, announced, application, refused_applications }: &KeyOfHost<'_>,
+    zone: Zone,
+) -> String {
+    let key = |key: &Option<HostKey>| key.map_or_else(|| "none".to_owned(), |key| key.to_string());
+    let by = approved_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let at = approved_at.map(|at| format!(" at {}", zone.stamp(at))).unwrap_or_default();
+    let of = application.as_ref().map(|of| format!(" of {of}")).unwrap_or_default();
+    let what = match status {
+        Word::Known(KeyState::Pinned) => format!("{}{of}, approved{by}{at}", key(approved)),
+        Word::Known(KeyState::Waiting) => format!("{}{of}, waits for approval", key(announced)),
+        Word::Known(KeyState::Changed) => format!(
+            "{}{of}, waits for approval in place of {}, approved{by}{at}",
+            key(announced),
+            key(approved)
+        ),
+        Word::Other(status) => format!("{} ({status})", key(announced)),
+    };
+    if refused_applications.is_empty() {
+        return what;
+    }
+    format!("{what}; {} may not take configuration too", refused_applications.join(", "))
 }
 
 fn last_run(LastResult { run, status, why, late_answer, not_reached }: &LastResult<'_>) -> String {
@@ -151,6 +177,7 @@ pub fn details(host: &Host<'_>, zone: Zone) -> Vec<Detail> {
         ("enrolment", enrolment),
         ("decided", time(host.decided_at)),
         ("deferred", host.deferred.as_ref().map(|it| deferred(it, zone))),
+        ("key", host.key.as_ref().map(|it| key(it, zone))),
         ("announced", time(host.announced_at)),
         ("upgraded", time(host.last_upgraded_at)),
         ("last run", host.last_result.as_ref().map(last_run)),

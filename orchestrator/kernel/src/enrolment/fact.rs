@@ -1,7 +1,7 @@
 //! What becomes true of which hosts take part.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostKey, HostName};
 use serde::{Deserialize, Serialize};
 
 use crate::about::{About, AuditList, OwnerRef, Part};
@@ -18,6 +18,14 @@ pub enum EnrolmentFact {
         hosts: Vec<HostName>,
         /// Who approved them.
         actor: String,
+    },
+    /// What is for the host is sealed to this key from here on.
+    KeyPinned {
+        host: HostName,
+        key: HostKey,
+        /// Who approved it; absent if it was the first one of a host that the settings approve.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// A host no longer takes part. What follows in the active run is a separate fact.
     HostWithdrawn {
@@ -77,7 +85,7 @@ impl EnrolmentFact {
                 let about = About { actor: Some(actor), ..About::host(OwnerRef::None, host) };
                 about.in_list(AuditList::Enrolment)
             }
-            Self::DeferralEnded { host, actor, .. } => {
+            Self::KeyPinned { host, actor, .. } | Self::DeferralEnded { host, actor, .. } => {
                 let about = About { actor: actor.as_deref(), ..About::host(OwnerRef::None, host) };
                 about.in_list(AuditList::Enrolment)
             }
@@ -89,6 +97,7 @@ impl EnrolmentFact {
     pub(crate) const fn affects(&self) -> &'static [Part] {
         match self {
             Self::HostsApproved { .. }
+            | Self::KeyPinned { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
             | Self::HostPurged { .. }

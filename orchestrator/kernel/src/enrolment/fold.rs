@@ -3,13 +3,17 @@
 use chrono::{DateTime, Utc};
 
 use super::fact::EnrolmentFact;
-use super::state::{Deferral, Withdrawal};
+use super::state::{Deferral, PinnedKey, Withdrawal};
 use crate::state::State;
 
 impl State {
     pub(crate) fn apply_enrolment(&mut self, fact: &EnrolmentFact, at: DateTime<Utc>) {
         match fact {
             EnrolmentFact::HostsApproved { hosts, actor } => self.enrolment.approve(hosts, actor, at),
+            EnrolmentFact::KeyPinned { host, key, actor } => {
+                let pinned = PinnedKey { key: *key, actor: actor.clone(), since: at };
+                self.enrolment.keys.insert(host.clone(), pinned);
+            }
             EnrolmentFact::HostWithdrawn { host, forgotten: true, .. } => self.enrolment.forget(host),
             EnrolmentFact::HostWithdrawn { host, actor, reason, forgotten: false } => {
                 let (actor, reason) = (actor.clone(), reason.clone());

@@ -1,11 +1,13 @@
 //! Operators' decisions about hosts: approval, withdrawal and removal.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
-use os_upgrade_protocol::{GroupName, HostName, LongToken};
+use os_upgrade_protocol::{GroupName, HostKey, HostName, LongToken};
 use serde::{Deserialize, Serialize};
 
-use super::state::{APPROVED_AT_ONCE_MAX, Deferral, ENROLLED_MAX, Enrolled, Enrolment};
+use super::state::{APPROVED_AT_ONCE_MAX, Deferral, ENROLLED_MAX, Enrolled};
 use crate::answer::{Granted, RefusalClass};
 use crate::fact::{EnrolmentFact, Fact};
 use crate::reason::Reason;
@@ -22,6 +24,9 @@ pub enum EnrolmentOperation {
     Approve {
         /// The hosts, 1 to 1000; they need not have announced themselves yet.
         hosts: Vec<HostName>,
+        /// The keys that some of them announce, as the operator has seen them: they count from now on.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        keys: BTreeMap<HostName, HostKey>,
     },
     /// Let a host no longer take part.
     Withdraw {
@@ -64,6 +69,14 @@ pub enum EnrolmentRefusal {
         /// How long its token is.
         bytes: usize,
     },
+    /// A key is of none of the hosts that are to be approved.
+    KeyOfOther { host: HostName },
+    /// The host announces another key than the operator has seen, or none any more.
+    KeyChanged {
+        host: HostName,
+        /// What it announces now.
+        announced: Option<HostKey>,
+    },
     /// The maximum number of approved and withdrawn hosts is reached.
     EnrolmentFull,
     /// There is no host of that name.
@@ -97,9 +110,10 @@ impl EnrolmentRefusal {
     /// What the caller can do about it.
     pub const fn class(&self) -> RefusalClass {
         match self {
-            Self::ApprovalSize | Self::NameTooLong { .. } => RefusalClass::Invalid,
+            Self::ApprovalSize | Self::NameTooLong { .. } | Self::KeyOfOther { .. } => RefusalClass::Invalid,
             Self::UnknownHost { .. } => RefusalClass::Missing,
             Self::EnrolmentFull
+            | Self::KeyChanged { .. }
             | Self::DeferralOver { .. }
             | Self::HostRunning { .. }
             | Self::HostAwaited { .. }
@@ -118,7 +132,7 @@ pub(crate) fn decide(
     now: DateTime<Utc>,
 ) -> Result<Granted, EnrolmentRefusal> {
     match operation {
-        EnrolmentOperation::Approve { hosts } => approve(&state.enrolment, hosts, actor),
+        EnrolmentOperation::Approve { hosts, keys } => approve(state, view, (hosts, keys), actor),
         EnrolmentOperation::Withdraw { host, reason } => withdraw(state, view, host, actor, reason),
         EnrolmentOperation::Remove { host, reason } => remove(state, view, host, actor, reason),
         EnrolmentOperation::Defer { until: Some(until), .. } if *until <= now => {
@@ -160,8 +174,14 @@ fn defer(
     Ok(Granted::done(new.into_iter().chain(cancelled).collect()))
 }
 
-/// Approves hosts for runs that start from now on. Hosts that are already approved keep their approval.
-fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Granted, EnrolmentRefusal> {
+/// Approves hosts for runs that start from now on. Hosts that are already approved keep their approval, and get the key that they announce.
+fn approve(
+    state: &State,
+    view: &View,
+    (hosts, keys): (&[HostName], &BTreeMap<HostName, HostKey>),
+    actor: &str,
+) -> Result<Granted, EnrolmentRefusal> {
+    let enrolment = &state.enrolment;
     if !(1..=APPROVED_AT_ONCE_MAX).contains(&hosts.len()) {
         return Err(EnrolmentRefusal::ApprovalSize);
     }
@@ -174,11 +194,27 @@ fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Gra
     if !enrolment.has_room_for(unknown) {
         return Err(EnrolmentRefusal::EnrolmentFull);
     }
-    if new.is_empty() {
-        return Ok(Granted::done(Vec::new()));
+    let mut facts = Vec::new();
+    if !new.is_empty() {
+        let (hosts, actor) = (new.into_iter().cloned().collect(), actor.to_owned());
+        facts.push(EnrolmentFact::HostsApproved { hosts, actor });
     }
-    let (hosts, actor) = (new.into_iter().cloned().collect(), actor.to_owned());
-    Ok(Granted::done(vec![Fact::Enrolment(EnrolmentFact::HostsApproved { hosts, actor })]))
+    if let Some((host, _)) = keys.iter().find(|(host, _)| !hosts.contains(host)) {
+        return Err(EnrolmentRefusal::KeyOfOther { host: host.clone() });
+    }
+    for (host, key) in keys {
+        let announced = view.announced_key(host);
+        if announced != Some(key) {
+            return Err(EnrolmentRefusal::KeyChanged { host: host.clone(), announced: announced.copied() });
+        }
+    }
+    let is_new = |(host, key): &(&HostName, &HostKey)| enrolment.pinned(host) != Some(*key);
+    facts.extend(keys.iter().filter(is_new).map(|(host, key)| EnrolmentFact::KeyPinned {
+        host: host.clone(),
+        key: *key,
+        actor: Some(actor.to_owned()),
+    }));
+    Ok(Granted::done(facts.into_iter().map(Fact::from).collect()))
 }
 
 /// Withdraws a host. In the active run it is cancelled if it has no slot yet. Once it holds its slot, its upgrade is
@@ -289,10 +325,10 @@ mod tests {
 
     use super::*;
     use crate::config::Settings;
-    use crate::enrolment::ENROLLED_MAX;
+    use crate::enrolment::{ENROLLED_MAX, KeyState, pin_first};
     use crate::owner::Owner;
     use crate::slot::Slot;
-    use crate::view::SeenHost;
+    use crate::view::{Configures, SeenHost};
 
     fn hosts(numbers: impl Iterator<Item = usize>) -> Vec<HostName> {
         numbers.map(|number| HostName::new(&format!("h{number}")).unwrap()).collect()
@@ -309,11 +345,13 @@ mod tests {
         let mut state = State::default();
         let all = hosts(0..ENROLLED_MAX);
         for some in all.chunks(APPROVED_AT_ONCE_MAX) {
-            let approved = approve(&state.enrolment, some, "eve");
+            let approved = approve(&state, &View::default(), (some, &BTreeMap::new()), "eve");
             apply(&mut state, approved);
         }
         let one_more = hosts(ENROLLED_MAX..=ENROLLED_MAX);
-        let approval_of = |state: &State, hosts: &[HostName]| approve(&state.enrolment, hosts, "eve");
+        let approval_of = |state: &State, hosts: &[HostName]| {
+            approve(state, &View::default(), (hosts, &BTreeMap::new()), "eve")
+        };
         assert_eq!(approval_of(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
         assert_eq!(approval_of(&state, &all[..1]), Ok(Granted::done(Vec::new())));
         // Withdrawing an approved host takes no further room.
@@ -367,7 +405,7 @@ mod tests {
         assert_eq!(removal(&state, &seen(Reachability::Unknown)), Err(slot));
         state.slots.remove(host);
         // One that was approved and has left.
-        let approved = approve(&state.enrolment, std::slice::from_ref(host), "eve");
+        let approved = approve(&state, &nobody, (std::slice::from_ref(host), &BTreeMap::new()), "eve");
         apply(&mut state, approved);
         assert_eq!(removal(&state, &nobody), announced(0));
         apply(&mut state, announced(0));
@@ -386,20 +424,89 @@ mod tests {
         assert_eq!(state.enrolled(host), Enrolled::Pending);
     }
 
+    /// A key counts as the operator has seen it, or not at all. Another one later waits, whoever approves hosts.
+    #[test]
+    fn keys_are_approved_with_their_hosts() {
+        let [first, second] = &hosts(0..2)[..] else { panic!("there are two") };
+        let (old, new) = (HostKey::new([1; 32]), HostKey::new([2; 32]));
+        let announcing = |key: Option<HostKey>| {
+            let application = os_upgrade_protocol::ApplicationName::new("a").unwrap();
+            let configures = key.map(|key| Configures { application, key });
+            let seen = SeenHost { configures, ..SeenHost::default() };
+            View { hosts: [(first.clone(), seen)].into_iter().collect(), ..View::default() }
+        };
+        let one = std::slice::from_ref(first);
+        let decided = |state: &State, view: &View, host: &HostName, key: HostKey| {
+            approve(state, view, (one, &BTreeMap::from([(host.clone(), key)])), "eve")
+        };
+        let changed = |announced| Err(EnrolmentRefusal::KeyChanged { host: first.clone(), announced });
+        let mut state = State::default();
+        assert_eq!(decided(&state, &announcing(Some(new)), first, old), changed(Some(new)));
+        assert_eq!(decided(&state, &announcing(None), first, old), changed(None));
+        let of_other = Err(EnrolmentRefusal::KeyOfOther { host: second.clone() });
+        assert_eq!(decided(&state, &announcing(Some(old)), second, old), of_other);
+
+        let approved = decided(&state, &announcing(Some(old)), first, old);
+        apply(&mut state, approved);
+        assert!(state.enrolled(first).takes_part());
+        let key_state = |state: &State, announced| state.enrolment.key_state(first, announced);
+        assert_eq!(key_state(&state, Some(&old)), Some(KeyState::Pinned));
+        assert_eq!(key_state(&state, None), Some(KeyState::Pinned), "its worker is away");
+        assert_eq!(key_state(&state, Some(&new)), Some(KeyState::Changed));
+        assert_eq!(decided(&state, &announcing(Some(old)), first, old), Ok(Granted::done(Vec::new())));
+        let approved = decided(&state, &announcing(Some(new)), first, new);
+        apply(&mut state, approved);
+        assert_eq!(state.enrolment.pinned(first), Some(&new));
+        // Whoever takes it out takes its key out.
+        let withdrawn = withdraw(&state, &announcing(Some(new)), first, "eve", "stolen");
+        apply(&mut state, withdrawn);
+        assert_eq!(key_state(&state, Some(&new)), Some(KeyState::Waiting));
+    }
+
+    #[test]
+    fn first_keys_of_approved_hosts_are_pinned() {
+        let [auto, approved, withdrawn] = &hosts(0..3)[..] else { panic!("there are three") };
+        let application = os_upgrade_protocol::ApplicationName::new("a").unwrap();
+        let seen = |key| SeenHost {
+            configures: Some(Configures { application: application.clone(), key: HostKey::new([key; 32]) }),
+            ..SeenHost::default()
+        };
+        let announcing = |key| View {
+            hosts: [auto, approved, withdrawn].map(|host| (host.clone(), seen(key))).into_iter().collect(),
+            ..View::default()
+        };
+        let mut state = State::default();
+        let decided = approve(&state, &View::default(), (&[approved.clone()], &BTreeMap::new()), "eve");
+        apply(&mut state, decided);
+        let decided = withdraw(&state, &announcing(1), withdrawn, "eve", "stolen");
+        apply(&mut state, decided);
+        assert_eq!(pin_first(&state, &announcing(1)), []);
+        let settings = Settings { auto_approve: true, ..Settings::default() };
+        state.apply(DateTime::UNIX_EPOCH, &Fact::Config(ConfigFact::SettingsAdopted { settings })).unwrap();
+        let pinned = pin_first(&state, &announcing(1));
+        let (host, key) = (auto.clone(), HostKey::new([1; 32]));
+        assert_eq!(pinned, [Fact::from(EnrolmentFact::KeyPinned { host, key, actor: None })]);
+        apply(&mut state, Ok(Granted::done(pinned)));
+        assert_eq!(pin_first(&state, &announcing(2)), [], "another one waits");
+    }
+
     #[test]
     fn approvals_per_request_are_bounded() {
-        let enrolment = Enrolment::default();
-        assert_eq!(approve(&enrolment, &[], "eve"), Err(EnrolmentRefusal::ApprovalSize));
+        let approval_of = |hosts: &[HostName]| {
+            let (state, view) = (State::default(), View::default());
+            approve(&state, &view, (hosts, &BTreeMap::new()), "eve")
+        };
+        assert_eq!(approval_of(&[]), Err(EnrolmentRefusal::ApprovalSize));
         let many = hosts(0..=APPROVED_AT_ONCE_MAX);
-        assert_eq!(approve(&enrolment, &many, "eve"), Err(EnrolmentRefusal::ApprovalSize));
+        assert_eq!(approval_of(&many), Err(EnrolmentRefusal::ApprovalSize));
         let long = [HostName::new(&"x".repeat(224)).unwrap()];
-        assert_eq!(approve(&enrolment, &long, "eve"), Err(EnrolmentRefusal::NameTooLong { bytes: 224 }));
+        assert_eq!(approval_of(&long), Err(EnrolmentRefusal::NameTooLong { bytes: 224 }));
         let [first, ..] = &many[..] else { panic!("there are many") };
         let twice = [first.clone(), first.clone()];
         let approved = Fact::Enrolment(EnrolmentFact::HostsApproved {
             hosts: vec![first.clone()],
             actor: "eve".to_owned(),
         });
-        assert_eq!(approve(&enrolment, &twice, "eve"), Ok(Granted::done(vec![approved])));
+        assert_eq!(approval_of(&twice), Ok(Granted::done(vec![approved])));
     }
 }

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostKey, HostName};
 use serde::{Deserialize, Serialize};
 
 use crate::reason::Reason;
@@ -33,6 +33,21 @@ pub struct Enrolment {
     /// Hosts that begin nothing for now. Whether they take part otherwise is decided apart from that.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub deferred: OrdMap<HostName, Deferral>,
+    /// The keys to which what is for hosts is sealed, of hosts that take part.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub keys: OrdMap<HostName, PinnedKey>,
+}
+
+/// The key to which what is for a host is sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PinnedKey {
+    pub key: HostKey,
+    /// Who approved it; absent if it was the first one of a host that the settings approve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Since when it counts.
+    pub since: DateTime<Utc>,
 }
 
 /// An operator's decision that a host takes part.
@@ -83,6 +98,29 @@ pub struct Removal {
     pub since: DateTime<Utc>,
     /// Whether what is stored of it has been deleted.
     pub purged: bool,
+}
+
+/// Whether something can be sealed for a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyState {
+    /// Its key is approved.
+    Pinned,
+    /// Its key waits for approval.
+    Waiting,
+    /// It announces another key than the approved one, which waits for approval: nothing is sealed to either.
+    Changed,
+}
+
+impl KeyState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Pinned, Self::Waiting, Self::Changed];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Whether a host takes part in runs.
@@ -153,12 +191,28 @@ impl Enrolment {
         self.approved.contains_key(host) || self.withdrawn.contains_key(host)
     }
 
+    /// The key to which what is for `host` is sealed, if there is one.
+    pub fn pinned(&self, host: &HostName) -> Option<&HostKey> {
+        self.keys.get(host).map(|pinned| &pinned.key)
+    }
+
+    /// What follows for what is for `host` from the key that it announces, if any.
+    pub fn key_state(&self, host: &HostName, announced: Option<&HostKey>) -> Option<KeyState> {
+        match (self.pinned(host), announced) {
+            (None, None) => None,
+            (None, Some(_)) => Some(KeyState::Waiting),
+            (Some(pinned), Some(announced)) if pinned != announced => Some(KeyState::Changed),
+            (Some(_), Some(_) | None) => Some(KeyState::Pinned),
+        }
+    }
+
     /// Whether nothing has been decided about any host.
     pub fn is_empty(&self) -> bool {
         self.approved.is_empty()
             && self.withdrawn.is_empty()
             && self.removed.is_empty()
             && self.deferred.is_empty()
+            && self.keys.is_empty()
     }
 
     /// Whether decisions about `hosts` more hosts fit.
@@ -200,6 +254,7 @@ impl Enrolment {
     /// Whatever was decided about `host` does not count any more.
     pub(crate) fn forget(&mut self, host: &HostName) {
         self.deferred.remove(host);
+        self.keys.remove(host);
         self.approved.remove(host);
         self.withdrawn.remove(host);
         self.removed.remove(host);

@@ -1,7 +1,9 @@
-//! What follows for deferred hosts from time.
+//! What follows for deferred hosts from time, and for the keys of hosts that nobody has to approve.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_protocol::HostName;
 
+use super::state::{APPROVED_AT_ONCE_MAX, ENROLLED_MAX, Enrolled};
 use crate::fact::{EnrolmentFact, Fact, non_empty};
 use crate::state::State;
 use crate::view::View;
@@ -12,4 +14,18 @@ pub(crate) fn end_deferrals(state: &State, view: &View, now: DateTime<Utc>) -> O
     let over = deferred.filter(|(_, deferral)| deferral.until.is_some_and(|until| until <= now));
     let ended = |host| Fact::Enrolment(EnrolmentFact::DeferralEnded { host, actor: None, reason: None });
     non_empty(over.map(|(host, _)| ended(host.clone())).collect())
+}
+
+/// Pins the first key of each host that the settings approve. Another one waits for an operator.
+pub(crate) fn pin_first(state: &State, view: &View) -> Vec<Fact> {
+    if !state.settings.auto_approve {
+        return Vec::new();
+    }
+    let is_auto = |host: &HostName| state.enrolled(host) == Enrolled::Auto;
+    let first = view.hosts.keys().filter_map(|host| {
+        let key = *view.announced_key(host).filter(|_| state.enrolment.pinned(host).is_none())?;
+        is_auto(host).then(|| EnrolmentFact::KeyPinned { host: host.clone(), key, actor: None }.into())
+    });
+    let room = ENROLLED_MAX.saturating_sub(state.enrolment.keys.len()).min(APPROVED_AT_ONCE_MAX);
+    first.take(room).collect()
 }

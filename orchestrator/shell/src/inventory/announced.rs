@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdSet;
-use os_upgrade_kernel::SeenHost;
+use os_upgrade_kernel::{Configures, SeenHost};
 use os_upgrade_protocol::text::one_line;
 use os_upgrade_protocol::{Announcement, ApplicationName, limits};
 
@@ -164,6 +164,13 @@ impl AnnouncedHost {
                 seen.reboot_required.take().or_else(|| line(&announcement.reboot_required));
             let ineffective = || line(&announcement.reboot_ineffective);
             seen.reboot_ineffective = seen.reboot_ineffective.take().or_else(ineffective);
+            if let Some(key) = announcement.configures {
+                if seen.configures.is_none() {
+                    seen.configures = Some(Configures { application: application.clone(), key });
+                } else {
+                    seen.configures_refused.insert(application.clone());
+                }
+            }
             sends_heartbeats |= announcement.heartbeats;
             all_reboot &= announcement.reboots_on_request;
             seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
@@ -182,7 +189,7 @@ impl AnnouncedHost {
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_protocol::HostName;
+    use os_upgrade_protocol::{HostKey, HostName};
 
     use super::*;
 
@@ -313,6 +320,21 @@ mod tests {
         // Of two that say different things the first application counts, as for the group.
         assert_eq!(seen.labels.get("rack").map(String::as_str), Some("r1"));
         assert!(seen.labels.contains_key("a1-39") && seen.labels.contains_key("a2-00"));
+    }
+
+    /// Another one cannot take the place of the first, and is named.
+    #[test]
+    fn one_application_of_a_host_takes_configuration() {
+        let mut host = AnnouncedHost::default();
+        for number in [2, 1, 3] {
+            let Said::Announced(mut said) = announced(number) else { unreachable!() };
+            said.announcement.configures = (number != 1).then(|| HostKey::new([number as u8; 32]));
+            host.record(&application(number), number as u64, Said::Announced(said));
+        }
+        let (seen, _) = host.seen().unwrap();
+        let configures = Configures { application: application(2), key: HostKey::new([2; 32]) };
+        assert_eq!(seen.configures, Some(configures));
+        assert_eq!(seen.configures_refused, [application(3)].into_iter().collect());
     }
 
     #[test]

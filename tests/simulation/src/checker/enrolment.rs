@@ -75,7 +75,9 @@ impl Enrolled {
                     self.out.entry((run, host.clone())).or_default();
                 }
             }
-            EnrolmentFact::HostDeferred { .. } | EnrolmentFact::DeferralEnded { .. } => {}
+            EnrolmentFact::KeyPinned { .. }
+            | EnrolmentFact::HostDeferred { .. }
+            | EnrolmentFact::DeferralEnded { .. } => {}
             EnrolmentFact::HostRemoved { host, .. } => {
                 self.approved.remove(host);
                 self.withdrawn.remove(host);

@@ -1,5 +1,7 @@
 //! What operators and FleetLock clients do, at good moments and bad ones.
 
+use std::collections::BTreeMap;
+
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{
     ClientId, ConfigOperation, EnrolmentOperation, Expected, LockOperation, Request, RunOperation,
@@ -115,7 +117,7 @@ impl World {
         let (host, actor) = (self.hosts[index].name.clone(), "operator".to_owned());
         let validate = self.rng.u32(..10) == 0;
         if self.rng.u32(..3) == 0 {
-            let operation = EnrolmentOperation::Approve { hosts: vec![host] };
+            let operation = EnrolmentOperation::Approve { hosts: vec![host], keys: BTreeMap::new() };
             return Request { actor, validate, operation }.into();
         }
         let reason = "it is moved".to_owned();
@@ -143,12 +145,12 @@ impl World {
         }
         let host = self.rng.usize(..self.hosts.len());
         let hosts = vec![self.hosts[host].name.clone()];
-        Request::new("operator", EnrolmentOperation::Approve { hosts }).into()
+        Request::new("operator", EnrolmentOperation::Approve { hosts, keys: BTreeMap::new() }).into()
     }
 
     pub(super) fn approval_of_all(&mut self) -> Request {
         let hosts = self.hosts.iter().map(|host| host.name.clone()).collect();
-        Request::new("operator", EnrolmentOperation::Approve { hosts }).into()
+        Request::new("operator", EnrolmentOperation::Approve { hosts, keys: BTreeMap::new() }).into()
     }
 
     /// Usually the default group; sometimes another, or one that does not exist.

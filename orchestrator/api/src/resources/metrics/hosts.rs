@@ -1,6 +1,6 @@
 //! Metrics of hosts. None has a series for each host: there may be thousands.
 
-use os_upgrade_kernel::{NOT_REACHED_RUNS, Reachability, SeenHost};
+use os_upgrade_kernel::{KeyState, NOT_REACHED_RUNS, Reachability, SeenHost};
 use os_upgrade_site::published_state::PublishedState;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -26,6 +26,12 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState) {
     }
     let help = "Hosts that have announced themselves, by whether their heartbeats arrive; those that send none are unknown";
     registry.register("os_upgrade_hosts_reachability", help, family);
+    let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    for state in KeyState::ALL {
+        family.get_or_create(&[("state", state.as_str())]).set(number(hosts::with_key(published, state)));
+    }
+    let help = "Hosts that take configuration, by whether their key is approved, waits for approval, or is another than the approved one";
+    registry.register("os_upgrade_hosts_keys", help, family);
     let mut describe = |name: &str, help: &str, says: fn(&SeenHost) -> bool| {
         let count = published.view.hosts.values().filter(|seen| says(seen)).count();
         registry.register(name, help, gauge(number(count)));

@@ -8,6 +8,7 @@ use os_upgrade_api_types::route::{Call, Route};
 use os_upgrade_api_types::routes::hosts::{self as routes, DeferralToEnd, Host, HostToDefer};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::text::sanitized;
 use serde::Serialize;
 
 use super::selection;
@@ -120,7 +121,8 @@ async fn selected(
         .map_err(|unknown| Failure::unchanged(anyhow::anyhow!(unknown)))?;
     let is_one_by_name = patterns.iter().all(|pattern| known.contains(pattern));
     let consent = if is_one_by_name { Consent::Given } else { yes.consent() };
-    selection::confirmed(act, hosts.into_iter().collect(), consent)
+    let named = |host: &HostName| sanitized(host.as_str());
+    selection::confirmed(act, hosts.into_iter().collect(), named, consent)
 }
 
 /// Requests the change of each host, and prints which are `done`. The first refusal ends it.

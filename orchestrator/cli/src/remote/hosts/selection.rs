@@ -53,11 +53,16 @@ pub(super) fn list_call(pending: bool) -> Call {
     if pending { call.with("pending", "true") } else { call }
 }
 
-/// Shows `hosts`, and asks whether they are meant: whether to `act` on them, such as `Approve`.
-pub(super) fn confirmed(act: &str, hosts: Vec<HostName>, consent: Consent) -> Result<Vec<HostName>, Failure> {
+/// Shows each of `hosts` as `described`, and asks whether they are meant: whether to `act` on them, such as `Approve`.
+pub(super) fn confirmed(
+    act: &str,
+    hosts: Vec<HostName>,
+    described: impl Fn(&HostName) -> String,
+    consent: Consent,
+) -> Result<Vec<HostName>, Failure> {
     if consent == Consent::Asked && !hosts.is_empty() {
         for host in &hosts {
-            errln!("{}", sanitized(host.as_str()));
+            errln!("{}", described(host));
         }
         let these =
             if hosts.len() == 1 { "this host".to_owned() } else { format!("these {} hosts", hosts.len()) };

@@ -3,6 +3,8 @@
 //! `missed` and `due` are decided as by a leader, which remembers what blocked a run until a `takeover`.
 //! `host`, `gone`, `clock`, `step`, `sealed` and `wait` change the view and the time, and are no inputs themselves.
 
+use std::collections::BTreeMap;
+
 use std::fmt::Write as _;
 
 use chrono::TimeDelta;
@@ -372,7 +374,13 @@ fn input(words: &Words<'_>) -> Input {
         }
         "approve" => {
             let names = words.plain[1..].iter().filter(|word| **word != "validate");
-            request(EnrolmentOperation::Approve { hosts: names.map(|name| host(name)).collect() }.into())
+            request(
+                EnrolmentOperation::Approve {
+                    hosts: names.map(|name| host(name)).collect(),
+                    keys: BTreeMap::new(),
+                }
+                .into(),
+            )
         }
         "withdraw" => {
             let reason = words.named("why").unwrap_or("moved").to_owned();

@@ -10,6 +10,7 @@ use os_upgrade_kernel::{
     ApiServerOrder, Backoff, Difference, Enlisted, KubernetesSettings, MissedReason, MissedRun, NodeStep,
     OnFailure, Outstanding, RebootSettings, Reclaim, SecretName, Settings, Trigger,
 };
+use os_upgrade_protocol::HostKey;
 
 use super::*;
 
@@ -47,6 +48,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Secret(SecretFact::Stored { .. }) => 22,
         Fact::Secret(SecretFact::Removed { .. }) => 23,
         Fact::Enrolment(EnrolmentFact::HostsApproved { .. }) => 24,
+        Fact::Enrolment(EnrolmentFact::KeyPinned { .. }) => 43,
         Fact::Enrolment(EnrolmentFact::HostWithdrawn { .. }) => 25,
         Fact::Enrolment(EnrolmentFact::HostRemoved { .. }) => 30,
         Fact::Enrolment(EnrolmentFact::HostPurged { .. }) => 31,
@@ -379,6 +381,14 @@ fn facts() {
                 actor: "eve".to_owned(),
             }),
             r#"{"type":"hosts-approved","hosts":["h1","h2"],"actor":"eve"}"#,
+        ),
+        (
+            Fact::Enrolment(EnrolmentFact::KeyPinned {
+                host: host("h1"),
+                key: HostKey::new([1; 32]),
+                actor: Some("eve".to_owned()),
+            }),
+            r#"{"type":"key-pinned","host":"h1","key":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","actor":"eve"}"#,
         ),
         (
             Fact::Enrolment(EnrolmentFact::HostWithdrawn {
