@@ -30,7 +30,7 @@
 //! stream sequence.
 //!
 //! The decisions are in `os-upgrade-worker-rules`, without any I/O. This crate carries them out: the state directory
-//! (`store`), NATS (`bus`), and the loop between them (`driver`).
+//! (`store`), files of the host's configuration (`files`), NATS (`bus`), and the loop between them (`driver`).
 //!
 //! With the feature `testing`, the module `testing` checks any worker, in any language, against all these rules.
 
@@ -40,6 +40,8 @@ mod bus;
 mod connect;
 mod driver;
 mod error;
+#[cfg_attr(not(test), expect(dead_code, reason = "the driver of configuration uses it"))]
+mod files;
 mod output;
 mod progress;
 mod store;
