@@ -5,10 +5,11 @@ use std::process::Command;
 use crate::workspace;
 
 /// The crates that decide, with their folders.
-const PURE: [(&str, &str); 6] = [
+const PURE: [(&str, &str); 7] = [
     ("os-upgrade-calendar", "orchestrator/calendar"),
     ("os-upgrade-console", "orchestrator/console"),
     ("os-upgrade-kernel", "orchestrator/kernel"),
+    ("os-upgrade-provider-rules", "orchestrator/provider-rules"),
     ("os-upgrade-shell", "orchestrator/shell"),
     ("os-upgrade-systems", "worker-sdk/systems"),
     ("os-upgrade-worker-rules", "worker-sdk/rules"),

@@ -1,0 +1,127 @@
+//! What an answer means, without its transport.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::limits::ITEM_BYTES_MAX;
+
+use crate::content::ContentBytes;
+use crate::failure::Failure;
+use crate::retry_after::read_retry_after;
+use crate::validator::{Condition, Validator};
+
+/// How many bytes of an answer are read. An item has at most [`ITEM_BYTES_MAX`] of them.
+pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// An HTTP answer: the parts that matter.
+#[derive(Debug)]
+pub struct Answer<'a> {
+    pub status: u16,
+    pub etag: Option<&'a [u8]>,
+    pub last_modified: Option<&'a [u8]>,
+    pub date: Option<&'a [u8]>,
+    pub retry_after: Option<&'a [u8]>,
+    pub content_type: Option<&'a [u8]>,
+    pub content_encoding: Option<&'a [u8]>,
+    /// The body, or why it is not complete; it matters only for 200.
+    pub body: Result<ContentBytes, Failure>,
+}
+
+/// What was asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// That of the content received last, on whose condition the request depended; `None` without one.
+    pub validator: Option<&'a Validator>,
+    /// Whether a page of HTML is a proper answer.
+    pub html: bool,
+}
+
+/// What a provider says about a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The same as before.
+    Unchanged { validator: Validator },
+    /// This, which is new or was not known to this leader.
+    Content { bytes: ContentBytes, validator: Validator },
+    /// The host is to have nothing (any more): 404 or 410.
+    Removed,
+    /// Nothing.
+    Failed(Failure),
+}
+
+/// The outcome of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    pub outcome: Outcome,
+    /// How long the server wants no requests at all, about whatever host.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<Failure> for Reply {
+    fn from(failure: Failure) -> Self {
+        Self { outcome: Outcome::Failed(failure), retry_after: None }
+    }
+}
+
+impl Answer<'_> {
+    /// What the answer means. `now` is when it arrived.
+    pub fn interpret(self, asked: Asked<'_>, now: DateTime<Utc>) -> Reply {
+        let may_pause = matches!(self.status, 429 | 500..=599);
+        let retry_after = self.retry_after.filter(|_| may_pause);
+        let retry_after = retry_after.and_then(|value| read_retry_after(value, self.date, now));
+        let outcome = match self.status {
+            200 => self.interpret_content(asked).unwrap_or_else(Outcome::Failed),
+            304 => match asked.validator {
+                Some(validator) if validator.condition().is_some() => {
+                    Outcome::Unchanged { validator: validator.clone() }
+                }
+                Some(_) | None => Outcome::Failed(Failure::UnexpectedStatus { status: 304 }),
+            },
+            404 | 410 => Outcome::Removed,
+            429 => Outcome::Failed(Failure::Throttled),
+            status @ 300..=399 => Outcome::Failed(Failure::Redirected { status }),
+            status @ 400..=499 => Outcome::Failed(Failure::Refused { status }),
+            status @ 500..=599 => Outcome::Failed(Failure::Unavailable { status }),
+            status => Outcome::Failed(Failure::UnexpectedStatus { status }),
+        };
+        Reply { outcome, retry_after }
+    }
+
+    fn interpret_content(self, asked: Asked<'_>) -> Result<Outcome, Failure> {
+        if self.content_encoding.is_some_and(|value| !is_identity(value)) {
+            return Err(Failure::Encoded);
+        }
+        // Portals and sign-on pages answer 200 for every URL.
+        if !asked.html && self.content_type.is_some_and(is_html) {
+            return Err(Failure::Html);
+        }
+        let bytes = self.body?;
+        if bytes.as_slice().len() > ITEM_BYTES_MAX {
+            return Err(Failure::TooLarge { limit: ITEM_BYTES_MAX });
+        }
+        let validator = Validator::new(bytes.as_slice(), self.etag, self.last_modified, self.date);
+        if asked.validator.is_some_and(|last| last.is_same_content(&validator)) {
+            return Ok(Outcome::Unchanged { validator });
+        }
+        Ok(Outcome::Content { bytes, validator })
+    }
+}
+
+impl Asked<'_> {
+    /// What to make the request conditional on.
+    pub fn condition(&self) -> Option<&Condition> {
+        self.validator.and_then(Validator::condition)
+    }
+}
+
+fn is_identity(encoding: &[u8]) -> bool {
+    encoding.trim_ascii().is_empty() || encoding.trim_ascii().eq_ignore_ascii_case(b"identity")
+}
+
+fn is_html(content_type: &[u8]) -> bool {
+    let kind = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|html| kind.eq_ignore_ascii_case(html))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! How asking a provider fails.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a provider has not said what a host is to have. What it said last remains in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Failure {
+    /// No URL can be made for the host, whose name would be a segment `.` or `..`.
+    HostNotInUrl,
+    /// The credentials could not be sent, so nothing was.
+    Credentials { problem: CredentialsProblem },
+    /// No connection could be made.
+    Unreachable {
+        /// The library's error message.
+        why: String,
+    },
+    /// TLS failed, or could not be set up.
+    TlsFailed {
+        /// The library's error message, in plain words.
+        why: String,
+    },
+    /// It did not answer completely in time.
+    TimedOut,
+    /// The connection was lost before the answer was complete.
+    Cut,
+    /// The answer is not HTTP.
+    NotHttp {
+        /// The library's error message.
+        why: String,
+    },
+    /// A status from 400 to 499 without a meaning of its own, such as 401 or 403.
+    Refused { status: u16 },
+    /// 429: it was asked too often.
+    Throttled,
+    /// A status from 500 to 599.
+    Unavailable { status: u16 },
+    /// A redirect, which is never followed.
+    Redirected { status: u16 },
+    /// Another status than is expected of a file server, such as 206, or 304 although nothing was asked for conditionally.
+    UnexpectedStatus { status: u16 },
+    /// It has more bytes than are taken.
+    TooLarge {
+        /// How many are taken.
+        limit: usize,
+    },
+    /// It is a page of HTML, such as a login page, where a file was expected.
+    Html,
+    /// It is compressed or otherwise encoded, which was not asked for.
+    Encoded,
+    /// The content could not be sealed to the host's key.
+    NotSealed,
+    /// The sealed item could not be stored on the bus.
+    NotStored,
+}
+
+/// Why credentials could not be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CredentialsProblem {
+    /// There is no such secret, or it cannot be opened.
+    Sealed,
+    /// They are for another origin than that of the provider's URL.
+    OtherOrigin,
+    /// They have characters that no header can have.
+    Malformed,
+}
+
+/// What is needed for the next attempt to succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Time: it passes by itself.
+    Time,
+    /// Somebody has to change something.
+    Change,
+}
+
+impl Failure {
+    /// What is needed for the next attempt to succeed.
+    pub const fn remedy(&self) -> Remedy {
+        match self {
+            Self::Unreachable { .. }
+            | Self::TimedOut
+            | Self::Cut
+            | Self::Throttled
+            | Self::Unavailable { .. }
+            | Self::NotStored => Remedy::Time,
+            Self::HostNotInUrl
+            | Self::Credentials { .. }
+            | Self::TlsFailed { .. }
+            | Self::NotHttp { .. }
+            | Self::Refused { .. }
+            | Self::Redirected { .. }
+            | Self::UnexpectedStatus { .. }
+            | Self::TooLarge { .. }
+            | Self::Html
+            | Self::Encoded
+            | Self::NotSealed => Remedy::Change,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_read_back() {
+        let why = || "no".to_owned();
+        for failure in [
+            Failure::HostNotInUrl,
+            Failure::Credentials { problem: CredentialsProblem::Sealed },
+            Failure::Credentials { problem: CredentialsProblem::OtherOrigin },
+            Failure::Credentials { problem: CredentialsProblem::Malformed },
+            Failure::Unreachable { why: why() },
+            Failure::TlsFailed { why: why() },
+            Failure::TimedOut,
+            Failure::Cut,
+            Failure::NotHttp { why: why() },
+            Failure::Refused { status: 403 },
+            Failure::Throttled,
+            Failure::Unavailable { status: 503 },
+            Failure::Redirected { status: 302 },
+            Failure::UnexpectedStatus { status: 206 },
+            Failure::TooLarge { limit: 7 },
+            Failure::Html,
+            Failure::Encoded,
+            Failure::NotSealed,
+            Failure::NotStored,
+        ] {
+            let json = serde_json::to_string(&failure).unwrap();
+            assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), failure, "{json}");
+        }
+        let json = serde_json::to_string(&Failure::UnexpectedStatus { status: 206 }).unwrap();
+        assert_eq!(json, r#"{"kind":"unexpected-status","status":206}"#);
+    }
+}

@@ -1,0 +1,159 @@
+//! Which provider is asked about which host now: what the leader remembers of each, in its memory only.
+//!
+//! A host is due when nothing is known of it, when its poll is ([`crate::next_due`]), when somebody polls, and when the pause after a
+//! failure ends. Hosts for which a run waits go first. A provider is asked about so many hosts at once, and no more often than its
+//! token bucket allows, so that 10 000 hosts that are due together are spread over a quarter of the poll interval.
+//!
+//! A host is never asked about twice at once: not even when its provider was changed or a new leadership began, after which the
+//! outcome of what is still under way does not count.
+
+mod bucket;
+mod pair;
+mod provider;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use os_upgrade_protocol::HostName;
+
+pub use self::pair::{PairStatus, Ticket};
+use self::provider::Provider;
+pub use self::provider::{Limits, Noted};
+use crate::answer::Reply;
+use crate::name::ProviderName;
+use crate::now::Now;
+use crate::validator::Validator;
+
+/// A question for the caller to ask. It calls [`Schedule::finish`] with the reply, whatever that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    pub ticket: Ticket,
+    pub provider: ProviderName,
+    pub host: HostName,
+    /// That of the content received last.
+    pub validator: Option<Validator>,
+}
+
+/// All providers with their hosts.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    providers: BTreeMap<ProviderName, Provider>,
+    /// The questions under way.
+    asked: BTreeMap<Ticket, (ProviderName, HostName)>,
+    last_ticket: Ticket,
+}
+
+impl Schedule {
+    /// A leadership begins: nothing is known, and what is under way no longer counts.
+    pub fn leadership_begins(&mut self, now: Now) {
+        self.providers.values_mut().for_each(|provider| provider.forget(now));
+    }
+
+    /// A provider was configured, or its limits or its definition have changed.
+    pub fn set_provider(&mut self, now: Now, name: &ProviderName, limits: Limits) {
+        match self.providers.get_mut(name) {
+            Some(provider) => provider.set_limits(limits, now),
+            None => {
+                self.providers.insert(name.clone(), Provider::new(name.clone(), limits, now));
+            }
+        }
+    }
+
+    /// A provider is no longer configured.
+    pub fn remove_provider(&mut self, name: &ProviderName) {
+        if let Some(provider) = self.providers.get_mut(name) {
+            provider.retire();
+            self.drop_if_over(name);
+        }
+    }
+
+    /// A provider is to be asked about a host from now on. Nothing happens if it is already, or if there is no such provider.
+    pub fn add_host(&mut self, now: Now, provider: &ProviderName, host: &HostName) {
+        if let Some(provider) = self.providers.get_mut(provider) {
+            provider.add(host.clone(), now);
+        }
+    }
+
+    /// A provider is no longer to be asked about a host.
+    pub fn remove_host(&mut self, provider: &ProviderName, host: &HostName) {
+        if let Some(provider) = self.providers.get_mut(provider) {
+            provider.remove(host);
+        }
+    }
+
+    /// Somebody wants a provider to be asked now, about `host` or about all. After a failure its pause ends; a server's `Retry-After`
+    /// still holds. What is under way is asked again afterwards, since its answer may be older than the reason for this.
+    pub fn poll(&mut self, now: Now, provider: &ProviderName, host: Option<&HostName>) {
+        let Some(provider) = self.providers.get_mut(provider) else { return };
+        match host {
+            Some(host) => provider.poll(host, now),
+            None => provider.poll_all(now),
+        }
+    }
+
+    /// A run waits for the provider to confirm what `host` has: it goes first until the provider has answered.
+    pub fn hurry(&mut self, now: Now, provider: &ProviderName, host: &HostName) {
+        if let Some(provider) = self.providers.get_mut(provider) {
+            provider.hurry(host, now);
+        }
+    }
+
+    /// What to ask now.
+    pub fn tick(&mut self, now: Now) -> Vec<Question> {
+        let mut questions = Vec::new();
+        for (name, provider) in &mut self.providers {
+            while let Some((host, pair)) = provider.start(now, self.last_ticket + 1) {
+                self.last_ticket += 1;
+                self.asked.insert(self.last_ticket, (name.clone(), host.clone()));
+                questions.push(Question {
+                    ticket: self.last_ticket,
+                    provider: name.clone(),
+                    host,
+                    validator: pair.validator().cloned(),
+                });
+            }
+        }
+        questions
+    }
+
+    /// When [`Self::tick`] has something to ask at the earliest, in monotonic time, unless something happens before.
+    pub fn next_at(&self) -> Option<Duration> {
+        self.providers.values().filter_map(Provider::next_at).min()
+    }
+
+    /// The question with `ticket` was answered or has failed.
+    pub fn finish(&mut self, now: Now, ticket: Ticket, reply: &Reply) -> Noted {
+        let Some((name, host)) = self.asked.remove(&ticket) else { return Noted::Stale };
+        let Some(provider) = self.providers.get_mut(&name) else { return Noted::Stale };
+        let noted = provider.finish(&host, ticket, now, reply);
+        self.drop_if_over(&name);
+        noted
+    }
+
+    /// Whether the provider has said within `max_age` what the host is to have.
+    pub fn is_confirmed(
+        &self,
+        now: Now,
+        provider: &ProviderName,
+        host: &HostName,
+        max_age: Duration,
+    ) -> bool {
+        let pair = self.providers.get(provider).and_then(|provider| provider.pair(host));
+        let confirmed = pair.and_then(|pair| pair.confirmed);
+        confirmed.is_some_and(|at| now.monotonic.saturating_sub(at.monotonic) <= max_age)
+    }
+
+    /// What is known of a host with a provider; `None` if it is not asked about it.
+    pub fn status(&self, now: Now, provider: &ProviderName, host: &HostName) -> Option<PairStatus<'_>> {
+        Some(self.providers.get(provider)?.pair(host)?.status(now))
+    }
+
+    fn drop_if_over(&mut self, name: &ProviderName) {
+        if self.providers.get(name).is_some_and(Provider::is_over) {
+            self.providers.remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! The rate limit of all requests to a provider: a token bucket, so that it is never asked about every host at once.
+
+use std::time::Duration;
+
+/// Each request takes a token.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bucket {
+    /// When the bucket was empty, given the tokens that it has now.
+    empty_at: Duration,
+}
+
+impl Bucket {
+    /// A bucket that is empty now: another leader may have just emptied its own.
+    pub(super) const fn empty(now: Duration) -> Self {
+        Self { empty_at: now }
+    }
+
+    /// When the next token is there, of which one is added each `interval`.
+    pub(super) fn next_at(self, interval: Duration) -> Duration {
+        self.empty_at + interval
+    }
+
+    /// Takes a token; `false` if there is none. At most `burst` tokens are kept.
+    pub(super) fn take(&mut self, now: Duration, interval: Duration, burst: u32) -> bool {
+        let full = now.saturating_sub(interval * burst);
+        let one_less = self.empty_at.max(full) + interval;
+        let taken = one_less <= now;
+        if taken {
+            self.empty_at = one_less;
+        }
+        taken
+    }
+}

@@ -1,0 +1,95 @@
+//! What the leader remembers of one host with one provider.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::due::Phase;
+use crate::failure::Failure;
+use crate::now::Now;
+use crate::validator::Validator;
+
+/// Identifies a question within this process.
+pub type Ticket = u64;
+
+/// What the provider said last about the host, to this leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Word {
+    /// A content with this validator.
+    Content(Validator),
+    /// That the host is to have nothing.
+    Removed,
+}
+
+/// A host with a provider.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) phase: Phase,
+    /// When it is asked next, in monotonic time. Not while it is asked.
+    pub(super) due: Duration,
+    /// Whether it goes before those that are not.
+    pub(super) urgent: bool,
+    /// Whether it is asked.
+    pub(super) under_way: Option<UnderWay>,
+    pub(super) word: Option<Word>,
+    /// When the provider said so last.
+    pub(super) confirmed: Option<Now>,
+    /// The failures since then: how many, and the last one.
+    pub(super) failed: Option<(u32, Failure)>,
+}
+
+/// A question that is under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnderWay {
+    pub(super) ticket: Ticket,
+    /// Whether its outcome counts. It does not once the provider was changed or the host left.
+    pub(super) counts: bool,
+    /// Whether the pair is asked again right afterwards.
+    pub(super) again: bool,
+}
+
+/// What is known of a host with a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairStatus<'a> {
+    /// When the provider last said what the host is to have.
+    pub confirmed_at: Option<DateTime<Utc>>,
+    /// How often it has failed since.
+    pub failures: u32,
+    /// How it failed last, if it has failed since.
+    pub failure: Option<&'a Failure>,
+    /// Whether it is being asked.
+    pub under_way: bool,
+    /// In how long it is due, if it is not being asked; it may have to wait for others. Zero if it is overdue.
+    pub due_in: Option<Duration>,
+}
+
+impl Pair {
+    /// A pair of which nothing is known.
+    pub(super) const fn new(phase: Phase, due: Duration) -> Self {
+        Self { phase, due, urgent: false, under_way: None, word: None, confirmed: None, failed: None }
+    }
+
+    /// Forgets what was said. What is under way no longer counts.
+    pub(super) fn forget(&mut self, now: Duration) {
+        let under_way = self.under_way.map(|it| UnderWay { counts: false, again: false, ..it });
+        *self = Self { under_way, ..Self::new(self.phase, now) };
+    }
+
+    pub(super) fn validator(&self) -> Option<&Validator> {
+        match &self.word {
+            Some(Word::Content(validator)) => Some(validator),
+            Some(Word::Removed) | None => None,
+        }
+    }
+
+    pub(super) fn status(&self, now: Now) -> PairStatus<'_> {
+        let due_in = self.due.saturating_sub(now.monotonic);
+        PairStatus {
+            confirmed_at: self.confirmed.map(|at| at.wall),
+            failures: self.failed.as_ref().map_or(0, |(failures, _)| *failures),
+            failure: self.failed.as_ref().map(|(_, failure)| failure),
+            under_way: self.under_way.is_some(),
+            due_in: self.under_way.is_none().then_some(due_in),
+        }
+    }
+}

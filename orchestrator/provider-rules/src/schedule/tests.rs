@@ -1,0 +1,417 @@
+//! The schedule against a clock made of numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::DateTime;
+use proptest::prelude::*;
+
+use super::*;
+use crate::answer::Outcome;
+use crate::content::ContentBytes;
+use crate::due::{Phase, next_due};
+use crate::failure::Failure;
+
+const HOUR: Duration = Duration::from_hours(1);
+const LIMITS: Limits = Limits { poll_interval: HOUR, max_in_flight: 4, generation: 1 };
+/// 2026-03-01T12:00:00Z.
+const START_SECS: i64 = 1_772_366_400;
+
+fn at(monotonic: Duration) -> Now {
+    let since = chrono::TimeDelta::from_std(monotonic).unwrap();
+    Now { wall: DateTime::from_timestamp(START_SECS, 0).unwrap() + since, monotonic }
+}
+
+/// So much before `now`.
+fn before(now: Now, time: Duration) -> Now {
+    at(now.monotonic.checked_sub(time).unwrap())
+}
+
+fn secs(seconds: u64) -> Now {
+    at(Duration::from_secs(seconds))
+}
+
+fn provider(name: &str) -> ProviderName {
+    ProviderName::new(name).unwrap()
+}
+
+fn host(number: usize) -> HostName {
+    HostName::new(&format!("h{number:05}")).unwrap()
+}
+
+fn validator(text: &str) -> Validator {
+    Validator::new(text.as_bytes(), Some(b"\"1\""), None, None)
+}
+
+fn reply(outcome: Outcome) -> Reply {
+    Reply { outcome, retry_after: None }
+}
+
+fn content(text: &str) -> Reply {
+    let bytes = ContentBytes::new(text.as_bytes().to_vec());
+    reply(Outcome::Content { bytes, validator: validator(text) })
+}
+
+fn unchanged(text: &str) -> Reply {
+    reply(Outcome::Unchanged { validator: validator(text) })
+}
+
+fn failed() -> Reply {
+    Failure::TimedOut.into()
+}
+
+/// A schedule of the provider `app` with so many hosts, from second 0.
+fn schedule(hosts: usize) -> Schedule {
+    let mut schedule = Schedule::default();
+    schedule.set_provider(secs(0), &provider("app"), LIMITS);
+    (0..hosts).for_each(|number| schedule.add_host(secs(0), &provider("app"), &host(number)));
+    schedule
+}
+
+/// The only question at `now`.
+fn one(schedule: &mut Schedule, now: Now) -> Question {
+    let mut questions = schedule.tick(now);
+    assert_eq!(questions.len(), 1, "{questions:?}");
+    questions.remove(0)
+}
+
+/// When the poll after `now` is due.
+fn poll_after(now: Now) -> Now {
+    let phase = Phase::new(&host(0), &provider("app"));
+    let wait = next_due(phase, HOUR, now.wall) - now.wall;
+    at(now.monotonic + wait.to_std().unwrap())
+}
+
+#[test]
+fn a_host_is_asked_at_once_and_then_when_due() {
+    let mut schedule = schedule(1);
+    assert_eq!(schedule.tick(secs(0)), [], "the bucket is empty when a leadership begins");
+    let first = one(&mut schedule, secs(1));
+    assert_eq!((&first.host, &first.validator), (&host(0), &None));
+    assert_eq!(schedule.tick(secs(100)), [], "it is under way");
+    assert_eq!(schedule.finish(secs(101), first.ticket, &content("a")), Noted::Changed);
+    assert_eq!(schedule.finish(secs(101), first.ticket, &content("b")), Noted::Stale, "it has ended");
+
+    let due = poll_after(secs(101));
+    assert_eq!(schedule.next_at(), Some(due.monotonic));
+    assert_eq!(schedule.tick(before(due, Duration::from_millis(1))), []);
+    let second = one(&mut schedule, due);
+    assert_eq!(second.validator, Some(validator("a")));
+    assert_eq!(schedule.finish(due, second.ticket, &unchanged("a")), Noted::Same);
+    assert_eq!(schedule.next_at(), Some(due.monotonic + HOUR));
+}
+
+#[test]
+fn an_early_poll_counts_as_the_one_that_is_due() {
+    let mut schedule = schedule(1);
+    let due = poll_after(secs(0));
+    let early = before(due, Duration::from_millis(5));
+    let question = one(&mut schedule, early);
+    schedule.finish(early, question.ticket, &content("a"));
+    assert_eq!(schedule.next_at(), Some(due.monotonic + HOUR));
+}
+
+/// What is told apart from what was said before, reply after reply.
+#[test]
+fn only_news_is_told() {
+    let removed = || reply(Outcome::Removed);
+    let refused = || Reply::from(Failure::Refused { status: 403 });
+    let mut schedule = schedule(1);
+    for (number, (said, expected)) in [
+        (failed(), Noted::Changed),
+        (failed(), Noted::Same),
+        (refused(), Noted::Changed),
+        (content("a"), Noted::Changed),
+        (unchanged("a"), Noted::Same),
+        (failed(), Noted::Changed),
+        (unchanged("a"), Noted::Changed),
+        (content("b"), Noted::Changed),
+        (removed(), Noted::Changed),
+        (removed(), Noted::Same),
+        (failed(), Noted::Changed),
+        (removed(), Noted::Changed),
+        (content("b"), Noted::Changed),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let now = at(HOUR * 3 * u32::try_from(number + 1).unwrap());
+        let question = one(&mut schedule, now);
+        assert_eq!(schedule.finish(now, question.ticket, &said), expected, "{number}: {said:?}");
+    }
+    assert_eq!(schedule.status(secs(0), &provider("app"), &host(0)).unwrap().failures, 0);
+}
+
+#[test]
+fn failures_back_off_and_keep_the_last_word() {
+    let mut schedule = schedule(1);
+    let question = one(&mut schedule, secs(1));
+    schedule.finish(secs(1), question.ticket, &content("a"));
+    let mut now = poll_after(secs(1));
+    let mut pauses = Vec::new();
+    for failures in 1..=3 {
+        let question = one(&mut schedule, now);
+        assert_eq!(question.validator, Some(validator("a")));
+        schedule.finish(now, question.ticket, &failed());
+        let status = schedule.status(now, &provider("app"), &host(0)).unwrap();
+        assert_eq!((status.failures, status.failure), (failures, Some(&Failure::TimedOut)));
+        assert_eq!(status.confirmed_at, Some(secs(1).wall));
+        pauses.push(status.due_in.unwrap().as_secs());
+        now = at(schedule.next_at().unwrap());
+    }
+    assert!((10..=12).contains(&pauses[0]) && (20..=25).contains(&pauses[1]), "{pauses:?}");
+    assert!((40..=50).contains(&pauses[2]), "{pauses:?}");
+    // Somebody who polls does not wait for the pause; a run does.
+    schedule.hurry(secs(4000), &provider("app"), &host(0));
+    assert_eq!(schedule.next_at(), Some(now.monotonic));
+    let earlier = before(now, Duration::from_secs(30));
+    schedule.poll(earlier, &provider("app"), None);
+    one(&mut schedule, earlier);
+}
+
+#[test]
+fn confirmations_have_an_age() {
+    let mut schedule = schedule(1);
+    let confirmed = |schedule: &Schedule, now, age| {
+        schedule.is_confirmed(now, &provider("app"), &host(0), Duration::from_secs(age))
+    };
+    assert!(!confirmed(&schedule, secs(0), 100));
+    let question = one(&mut schedule, secs(1));
+    schedule.finish(secs(1), question.ticket, &failed());
+    assert!(!confirmed(&schedule, secs(1), 100), "a failure confirms nothing");
+    let question = one(&mut schedule, secs(20));
+    schedule.finish(secs(20), question.ticket, &reply(Outcome::Removed));
+    assert!(confirmed(&schedule, secs(120), 100) && !confirmed(&schedule, secs(121), 100));
+    assert!(!schedule.is_confirmed(secs(20), &provider("net"), &host(0), HOUR));
+    schedule.leadership_begins(secs(20));
+    assert!(!confirmed(&schedule, secs(20), 100));
+}
+
+#[test]
+fn hosts_for_which_a_run_waits_go_first() {
+    let mut schedule = schedule(100);
+    schedule.hurry(secs(0), &provider("app"), &host(99));
+    let asked: Vec<_> = schedule.tick(secs(1)).into_iter().map(|question| question.host).collect();
+    assert_eq!(asked, [99, 0, 1, 2].map(host));
+}
+
+#[test]
+fn a_poll_is_answered_from_after_it() {
+    let mut schedule = schedule(1);
+    let first = one(&mut schedule, secs(1));
+    schedule.poll(secs(2), &provider("app"), Some(&host(0)));
+    assert_eq!(schedule.tick(secs(2)), [], "never twice at once");
+    schedule.finish(secs(3), first.ticket, &content("a"));
+    let second = one(&mut schedule, secs(3));
+    schedule.finish(secs(4), second.ticket, &content("b"));
+    assert_eq!(schedule.tick(secs(5)), []);
+}
+
+#[test]
+fn servers_are_left_alone_as_they_ask() {
+    let mut schedule = schedule(2);
+    let questions = schedule.tick(secs(1));
+    let throttled = Reply { retry_after: Some(Duration::from_mins(5)), ..Failure::Throttled.into() };
+    schedule.finish(secs(1), questions[0].ticket, &throttled);
+    schedule.finish(secs(1), questions[1].ticket, &content("a"));
+    schedule.poll(secs(2), &provider("app"), None);
+    assert_eq!((schedule.tick(secs(300)), schedule.next_at()), (vec![], Some(secs(301).monotonic)));
+    assert_eq!(schedule.tick(secs(301)).len(), 2);
+}
+
+#[test]
+fn another_definition_counts_anew() {
+    let mut schedule = schedule(1);
+    let old = one(&mut schedule, secs(1));
+    schedule.set_provider(secs(2), &provider("app"), Limits { generation: 2, ..LIMITS });
+    assert_eq!(schedule.tick(secs(9)), [], "never twice at once");
+    assert_eq!(schedule.finish(secs(10), old.ticket, &content("a")), Noted::Stale);
+    assert!(!schedule.is_confirmed(secs(10), &provider("app"), &host(0), HOUR));
+    let new = one(&mut schedule, secs(10));
+    assert_eq!(new.validator, None);
+    assert_eq!(schedule.finish(secs(11), new.ticket, &content("b")), Noted::Changed);
+
+    // The same definition with another interval keeps what was said.
+    let faster = Limits { generation: 2, poll_interval: Duration::from_mins(1), ..LIMITS };
+    schedule.set_provider(secs(12), &provider("app"), faster);
+    assert!(schedule.next_at().unwrap() <= secs(12 + 64).monotonic, "{:?}", schedule.next_at());
+    assert_eq!(one(&mut schedule, secs(80)).validator, Some(validator("b")));
+}
+
+#[test]
+fn what_has_left_no_longer_counts() {
+    let (app, first) = (provider("app"), host(0));
+    let mut schedule = schedule(1);
+    let question = one(&mut schedule, secs(1));
+    schedule.remove_host(&app, &first);
+    assert_eq!(schedule.status(secs(1), &app, &first), None);
+    schedule.add_host(secs(2), &app, &first);
+    assert_eq!(schedule.tick(secs(9)), [], "never twice at once");
+    schedule.remove_provider(&app);
+    schedule.set_provider(secs(9), &app, LIMITS);
+    schedule.add_host(secs(9), &app, &first);
+    assert_eq!(schedule.tick(secs(12)), [], "never twice at once");
+    assert_eq!(schedule.finish(secs(13), question.ticket, &content("a")), Noted::Stale);
+    assert_eq!(one(&mut schedule, secs(13)).validator, None);
+    schedule.remove_provider(&app);
+    assert_eq!((schedule.tick(at(HOUR)), schedule.next_at()), (vec![], None));
+}
+
+/// 10 000 hosts with three providers that answer within a second, from nothing known to the end of the second hour.
+#[test]
+fn many_hosts_are_spread() {
+    let names = ["app", "net", "vpn"].map(provider);
+    let mut schedule = Schedule::default();
+    for name in &names {
+        schedule.set_provider(secs(0), name, Limits { max_in_flight: 12, ..LIMITS });
+        (0..10_000).for_each(|number| schedule.add_host(secs(0), name, &host(number)));
+    }
+    let mut asked: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut under_way: Vec<Question> = Vec::new();
+    for second in 0..7200 {
+        for question in under_way.drain(..) {
+            schedule.finish(secs(second), question.ticket, &unchanged("a"));
+        }
+        under_way = schedule.tick(secs(second));
+        *asked.entry(second / 60).or_default() += under_way.len();
+    }
+    let total = |minutes: std::ops::Range<u64>| asked.range(minutes).map(|(_, count)| count).sum::<usize>();
+    assert!((30_000..40_000).contains(&total(0..16)), "each once in the first quarter: {asked:?}");
+    assert!((29_000..31_000).contains(&total(60..120)), "once an hour: {asked:?}");
+    assert!(asked.values().all(|count| *count <= 3 * 12 * 60), "never a storm: {asked:?}");
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Pass(u16),
+    Finish(usize, u8),
+    Add(u8, usize),
+    Remove(u8, usize),
+    Poll(u8, Option<usize>),
+    Hurry(u8, usize),
+    Configure(u8, u32, u64),
+    Unconfigure(u8),
+    Lead,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (name, number) = (0_u8..2, 0_usize..6);
+    prop_oneof![
+        4 => (0_u16..20_000).prop_map(Step::Pass),
+        6 => (any::<usize>(), 0_u8..5).prop_map(|(index, kind)| Step::Finish(index, kind)),
+        2 => (name.clone(), number.clone()).prop_map(|(name, number)| Step::Add(name, number)),
+        1 => (name.clone(), number.clone()).prop_map(|(name, number)| Step::Remove(name, number)),
+        1 => (name.clone(), prop::option::of(number.clone())).prop_map(|(name, number)| Step::Poll(name, number)),
+        1 => (name.clone(), number).prop_map(|(name, number)| Step::Hurry(name, number)),
+        1 => (name.clone(), 1_u32..4, 0_u64..3).prop_map(|(name, max, generation)| Step::Configure(name, max, generation)),
+        1 => name.prop_map(Step::Unconfigure),
+        1 => Just(Step::Lead),
+    ]
+}
+
+/// What the checker knows without the schedule: who is configured, who is wanted, what is under way.
+#[derive(Default)]
+struct Model {
+    configured: BTreeMap<ProviderName, u32>,
+    wanted: BTreeSet<(ProviderName, HostName)>,
+    under_way: Vec<Question>,
+}
+
+impl Model {
+    fn check(&self, asked: &[Question]) {
+        for (index, question) in asked.iter().enumerate() {
+            let pair = (question.provider.clone(), question.host.clone());
+            assert!(self.wanted.contains(&pair), "{question:?}");
+            let is_same = |other: &&Question| (&other.provider, &other.host) == (&pair.0, &pair.1);
+            assert!(self.under_way.iter().chain(&asked[..index]).find(is_same).is_none(), "twice: {pair:?}");
+            let of_provider = |other: &&Question| other.provider == question.provider;
+            let before = self.under_way.iter().chain(&asked[..index]).filter(of_provider).count();
+            let max = self.configured[&question.provider];
+            assert!(before < usize::try_from(max).unwrap(), "more than {max} of {}", question.provider);
+        }
+    }
+}
+
+fn apply(step: &Step, now: Now, schedule: &mut Schedule, model: &mut Model) {
+    let name = |number: u8| provider(["app", "net"][usize::from(number)]);
+    match *step {
+        Step::Pass(_) => {}
+        Step::Finish(index, kind) if !model.under_way.is_empty() => {
+            let question = model.under_way.remove(index % model.under_way.len());
+            let said = match kind {
+                0 => failed(),
+                1 => content("a"),
+                2 => reply(Outcome::Removed),
+                3 => Reply { retry_after: Some(Duration::from_secs(30)), ..failed() },
+                _ => unchanged("a"),
+            };
+            schedule.finish(now, question.ticket, &said);
+        }
+        Step::Finish(..) => {}
+        Step::Add(number, at) => {
+            schedule.add_host(now, &name(number), &host(at));
+            if model.configured.contains_key(&name(number)) {
+                model.wanted.insert((name(number), host(at)));
+            }
+        }
+        Step::Remove(number, at) => {
+            schedule.remove_host(&name(number), &host(at));
+            model.wanted.remove(&(name(number), host(at)));
+        }
+        Step::Poll(number, at) => schedule.poll(now, &name(number), at.map(host).as_ref()),
+        Step::Hurry(number, at) => schedule.hurry(now, &name(number), &host(at)),
+        Step::Configure(number, max_in_flight, generation) => {
+            schedule.set_provider(now, &name(number), Limits { max_in_flight, generation, ..LIMITS });
+            model.configured.insert(name(number), max_in_flight);
+        }
+        Step::Unconfigure(number) => {
+            schedule.remove_provider(&name(number));
+            model.configured.remove(&name(number));
+            model.wanted.retain(|(of, _)| *of != name(number));
+        }
+        Step::Lead => schedule.leadership_begins(now),
+    }
+}
+
+/// Ticks whenever the schedule wants it, and answers at once, until `until`; returns who was asked.
+fn settle(schedule: &mut Schedule, from: Duration, until: Duration) -> BTreeSet<(ProviderName, HostName)> {
+    let mut asked = BTreeSet::new();
+    let mut now = from;
+    while now < until {
+        for question in schedule.tick(at(now)) {
+            schedule.finish(at(now), question.ticket, &unchanged("a"));
+            asked.insert((question.provider, question.host));
+        }
+        let next = schedule.next_at();
+        assert!(next.is_none_or(|next| next > now), "it would be ticked without end");
+        now = next.unwrap_or(until);
+    }
+    asked
+}
+
+proptest! {
+    /// Whatever happens, no pair is asked about twice at once, no provider more often than allowed, nobody is asked about who has
+    /// left; and when the providers answer, everybody is asked about within an interval and the longest pause.
+    #[test]
+    fn bounds_hold_and_everybody_is_asked(steps in prop::collection::vec(step(), 1..120)) {
+        let (mut schedule, mut model) = (Schedule::default(), Model::default());
+        let mut now = Duration::ZERO;
+        for step in steps {
+            if let Step::Pass(millis) = step {
+                now += Duration::from_millis(u64::from(millis));
+            }
+            apply(&step, at(now), &mut schedule, &mut model);
+            let asked = schedule.tick(at(now));
+            model.check(&asked);
+            model.under_way.extend(asked);
+            prop_assert!(schedule.next_at().is_none_or(|next| next > now));
+        }
+        for question in model.under_way.drain(..) {
+            schedule.finish(at(now), question.ticket, &unchanged("a"));
+        }
+        let asked = settle(&mut schedule, now, now + HOUR * 3);
+        prop_assert_eq!(&asked, &model.wanted);
+        for (name, host) in &model.wanted {
+            prop_assert!(schedule.is_confirmed(at(now + HOUR * 3), name, host, HOUR * 3));
+        }
+    }
+}
