@@ -5,7 +5,10 @@ pub mod fleet_lock_client;
 mod http_error;
 pub mod kubernetes;
 mod lock_server;
+pub mod providers;
 pub mod reboot_command;
+#[cfg(test)]
+mod test_server;
 
 use std::time::Duration;
 

@@ -117,6 +117,11 @@ impl UrlTemplate {
         Ok(url)
     }
 
+    /// A URL with the scheme and the origin of every host's.
+    pub const fn example(&self) -> &Url {
+        &self.example
+    }
+
     /// The origin of every host's URL.
     pub fn origin(&self) -> Origin {
         Origin::from_url(&self.example)

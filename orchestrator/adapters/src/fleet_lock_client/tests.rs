@@ -1,7 +1,6 @@
 //! The client against a real server on loopback that gives every kind of answer.
 
 use std::future::pending;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -11,52 +10,12 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect};
 use os_upgrade_protocol::HostName;
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
+use crate::test_server::{serve, serve_bytes, serve_held};
 
 const HTML: &str = "<html>\n  please <b>log in</b>\u{7}</html>";
-
-/// A server that runs until it is dropped.
-struct Server {
-    address: SocketAddr,
-    _task: AbortOnDropHandle<()>,
-}
-
-async fn serve(router: Router) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    Server { address, _task: AbortOnDropHandle::new(task) }
-}
-
-/// A server that reads a request, answers `bytes`, and closes.
-async fn serve_bytes(bytes: impl Into<Vec<u8>>) -> Server {
-    serve_raw(bytes.into(), false).await
-}
-
-/// A server that reads a request, answers `bytes`, and keeps the connection open.
-async fn serve_held(bytes: impl Into<Vec<u8>>) -> Server {
-    serve_raw(bytes.into(), true).await
-}
-
-async fn serve_raw(bytes: Vec<u8>, hold: bool) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let task = tokio::spawn(async move {
-        let mut open = Vec::new();
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request).await;
-            stream.write_all(&bytes).await.unwrap();
-            open.extend(hold.then_some(stream));
-        }
-    });
-    Server { address, _task: AbortOnDropHandle::new(task) }
-}
 
 fn client(base: &str, timeouts: Timeouts) -> FleetLockClient {
     FleetLockClient::new(&base.parse().unwrap(), timeouts, None).unwrap()

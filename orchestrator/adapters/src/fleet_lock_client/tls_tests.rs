@@ -1,95 +1,36 @@
 //! The client against a real TLS server on loopback, with certificate authorities made for each test.
 
-use std::net::SocketAddr;
+use std::fs;
 use std::sync::{Arc, Mutex};
-use std::{fs, io};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::serve::Listener;
 use os_upgrade_conformance as conformance;
 use os_upgrade_kernel::{LockOutcome, NoAnswer};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::Settings;
 use os_upgrade_test_site::authority::Authority;
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use tempfile::TempDir;
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
-
-struct TlsListener {
-    tcp: TcpListener,
-    acceptor: TlsAcceptor,
-    chains: Arc<Mutex<Vec<usize>>>,
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, peer) = self.tcp.accept().await.unwrap();
-            // The handshake fails if the client rejects our certificate, or lacks a required one.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-                self.chains.lock().unwrap().push(chain.len());
-                return (stream, peer);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.tcp.local_addr()
-    }
-}
+use crate::test_server::{TlsServer, serve_tls};
 
 /// A lock server that grants everything and records the credentials that clients send.
 struct Server {
-    address: SocketAddr,
+    server: TlsServer,
     shown: Arc<Mutex<Vec<Option<String>>>>,
-    /// How many certificates each client presented.
-    chains: Arc<Mutex<Vec<usize>>>,
-    _task: AbortOnDropHandle<()>,
 }
 
 impl Server {
     /// Its certificate is from `authority`. If `clients` is given, it requires client certificates from that authority.
     async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
-        let (certificate, key) = authority.certify("127.0.0.1");
-        let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-        let provider = Arc::new(ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
-        let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let verifier = clients.map(|clients| {
-            WebPkiClientVerifier::builder_with_provider(clients.roots(), provider).build().unwrap()
-        });
-        let builder = match verifier {
-            Some(verifier) => builder.with_client_cert_verifier(verifier),
-            None => builder.with_no_client_auth(),
-        };
-        let config = builder.with_single_cert(chain, key).unwrap();
-        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = tcp.local_addr().unwrap();
-        let chains = Arc::<Mutex<Vec<usize>>>::default();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TlsListener { tcp, acceptor, chains: Arc::clone(&chains) };
         let shown = Arc::new(Mutex::new(Vec::new()));
         let router = Router::new().fallback(grant).with_state(Arc::clone(&shown));
-        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, shown, chains, _task: AbortOnDropHandle::new(task) }
+        let server = serve_tls(router, authority, clients).await;
+        Self { server, shown }
     }
 }
 
@@ -137,7 +78,7 @@ async fn untrusted_servers_get_no_credentials() {
     let (ours, other) = (Authority::new("one"), Authority::new("other"));
     let server = Server::start(&ours, None).await;
     let directory = tempfile::tempdir().unwrap();
-    let url = format!("https://user:pa%3Ass@{}/base/", server.address);
+    let url = format!("https://user:pa%3Ass@{}/base/", server.server.address);
     let both = other.pem.clone() + &ours.pem;
     for ca in [&ours.pem, &both] {
         assert_eq!(ask(&settings(&directory, &url, Some(ca), None)).await, LockOutcome::Granted);
@@ -165,7 +106,7 @@ async fn client_certificate_is_presented() {
     let (servers, clients) = (Authority::new("one"), Authority::new("other"));
     let server = Server::start(&servers, Some(&clients)).await;
     let directory = tempfile::tempdir().unwrap();
-    let url = format!("https://{}", server.address);
+    let url = format!("https://{}", server.server.address);
     let (certificate, key) = clients.certify("orchestrator");
     let shown = settings(&directory, &url, Some(&servers.pem), Some((&certificate, &key)));
     assert_eq!(ask(&shown).await, LockOutcome::Granted);
@@ -183,7 +124,7 @@ async fn client_certificate_is_presented() {
     let whole = format!("{certificate}{key}{}", clients.pem);
     let both = settings(&directory, &url, Some(&servers.pem), Some((&whole, &whole)));
     assert_eq!(ask(&both).await, LockOutcome::Granted);
-    assert_eq!(*server.chains.lock().unwrap(), [1, 2]);
+    assert_eq!(*server.server.chains.lock().unwrap(), [1, 2]);
 }
 
 #[test]
@@ -251,7 +192,7 @@ async fn conformance_uses_the_tls_files() {
     let server = Server::start(&authority, Some(&authority)).await;
     let directory = tempfile::tempdir().unwrap();
     let (certificate, key) = authority.certify("examiner");
-    let url = format!("https://{}", server.address);
+    let url = format!("https://{}", server.server.address);
     let settings =
         settings(&directory, &url, Some(&authority.pem), Some((certificate.as_str(), key.as_str())));
     let examine = async |tls| {
