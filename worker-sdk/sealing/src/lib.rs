@@ -1,5 +1,5 @@
 //! Sealing of what a host is to have, so that nobody but this host reads it: HPKE (RFC 9180) in its base mode, with DHKEM(X25519,
-//! HKDF-SHA256), HKDF-SHA256 and ChaCha20Poly1305.
+//! HKDF-SHA256), HKDF-SHA256 and `ChaCha20Poly1305`.
 //!
 //! A sealed item is the encapsulated key, 32 bytes, followed by the ciphertext. It opens only for what it was sealed for: host, kind, name and
 //! revision are the `info` of the key schedule, where RFC 9180 (section 8.1) wants them in an interface that seals one message per
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn items_are_opened_by_their_host() {
         let (key, h1) = (PrivateKey::generate(), host("h1"));
-        for content in [&b""[..], b"secret", &[7; 512 * 1024]] {
+        for content in [&b""[..], b"secret", &vec![7; 512 * 1024]] {
             let sealed = seal(&key.public(), &of(&h1, "app", AT), content).unwrap();
             assert_eq!(sealed.len(), content.len() + OVERHEAD_BYTES);
             assert_eq!(key.open(&of(&h1, "app", AT), &sealed).unwrap().as_slice(), content);
