@@ -110,9 +110,10 @@ impl Manifest {
     ///
     /// # Errors
     /// The payload is larger than [`MANIFEST_BYTES_MAX`], is not a JSON object of this shape, has more than [`ITEMS_MAX`] items, two of one
-    /// kind and name, or a name that is none.
+    /// kind and name, or a name that is none, of an item or of the site.
     pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
         let manifest: Self = parse_bounded(payload, MANIFEST_BYTES_MAX)?;
+        check(&manifest.site).map_err(|error| ParseError::Value(format!("the name of the site: {error}")))?;
         if manifest.items.len() > ITEMS_MAX {
             return Err(ParseError::Value(format!("more than {ITEMS_MAX} items")));
         }
@@ -186,7 +187,13 @@ mod tests {
         for id in ["", "a.b", "*", &long] {
             assert!(matches!(with_items(&item("a", id)), Err(ParseError::Json(_))), "{id}");
         }
-        for json in ["", "[]", "{}", r#"{"site":"a","epoch":-1,"sequence":1,"items":[]}"#] {
+        for json in [
+            "",
+            "[]",
+            "{}",
+            r#"{"site":"a","epoch":-1,"sequence":1,"items":[]}"#,
+            r#"{"site":"","epoch":0,"sequence":1,"items":[]}"#,
+        ] {
             assert!(Manifest::parse(json.as_bytes()).is_err(), "{json}");
         }
         let large = format!("{}{}", " ".repeat(MANIFEST_BYTES_MAX), "{}");

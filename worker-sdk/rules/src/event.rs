@@ -98,11 +98,11 @@ pub enum Event {
 
 /// The state file at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Loaded {
+pub enum Loaded<F = StateFile> {
     /// No file: a new host, or one whose worker keeps its state only until the next boot.
     Nothing,
     /// A valid file.
-    File(Box<StateFile>),
+    File(Box<F>),
     /// A file that cannot be read as the state of this host; the executor has kept a copy of it.
     Corrupt {
         /// What is wrong with it.

@@ -9,9 +9,12 @@
 //!
 //! The stream may be rolled back to an earlier moment as well, with the orchestrator and without the worker. What then
 //! identifies a command is in [`state_file`]; the answers there are sent again, and nothing is done again.
+//!
+//! [`desired`] has the rules about configuration, which are apart from those about commands.
 
 pub mod action;
 pub mod consumer;
+pub mod desired;
 pub mod event;
 pub mod handler;
 pub mod limits;
@@ -22,6 +25,7 @@ pub mod versions;
 
 pub use action::{Action, OutgoingReply, RebootCall};
 pub use consumer::DeliverFrom;
+pub use desired::{DesiredAction, DesiredEvent, DesiredLogic, DesiredMessage, DesiredState};
 pub use event::{Event, Loaded, Now, Received};
 pub use handler::{Call, HandlerCall, HandlerResult, Upgraded};
 pub use log_message::{DropReason, Ignored, Level, LogMessage};

@@ -21,6 +21,8 @@ pub const SAVE_ATTEMPTS_MAX: u32 = 5;
 pub const ACK_ATTEMPTS_MAX: u32 = 5;
 /// The longest pause between two attempts.
 pub const BACKOFF_MAX: TimeDelta = TimeDelta::seconds(30);
+/// The longest pause between two attempts to apply an item, which may take much work.
+pub const APPLY_BACKOFF_MAX: TimeDelta = TimeDelta::minutes(5);
 
 /// The first pause before a consumer that somebody else has deleted is created again; doubled each time.
 pub const CONTENDED_PAUSE_FIRST: TimeDelta = TimeDelta::milliseconds(100);
@@ -31,8 +33,16 @@ pub const UNCONTENDED_AFTER: TimeDelta = TimeDelta::minutes(3);
 
 /// The pause after attempt number `attempt`, counted from 1: 1 s, doubled each time, up to [`BACKOFF_MAX`].
 pub fn backoff(attempt: u32) -> TimeDelta {
-    let doublings = attempt.saturating_sub(1).min(5);
-    TimeDelta::seconds(1 << doublings).min(BACKOFF_MAX)
+    doubled(attempt).min(BACKOFF_MAX)
+}
+
+/// The same between attempts to apply an item, up to [`APPLY_BACKOFF_MAX`].
+pub fn apply_backoff(attempt: u32) -> TimeDelta {
+    doubled(attempt).min(APPLY_BACKOFF_MAX)
+}
+
+fn doubled(attempt: u32) -> TimeDelta {
+    TimeDelta::seconds(1 << attempt.saturating_sub(1).min(16))
 }
 
 #[cfg(test)]
@@ -44,5 +54,7 @@ mod tests {
         let seconds: Vec<i64> =
             [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|attempt| backoff(attempt).num_seconds()).to_vec();
         assert_eq!(seconds, [1, 1, 2, 4, 8, 16, 30, 30, 30]);
+        let seconds = [1, 5, 8, 9, 10, u32::MAX].map(|attempt| apply_backoff(attempt).num_seconds());
+        assert_eq!(seconds, [1, 16, 128, 256, 300, 300]);
     }
 }

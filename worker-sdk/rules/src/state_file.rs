@@ -18,7 +18,7 @@ use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, RunId, json};
 use serde::{Deserialize, Serialize};
 
 /// The format that this version writes, and the only one that it reads.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 /// The largest state file that is read, in bytes.
 pub const STATE_FILE_BYTES_MAX: usize = 64 * 1024;
 /// How many answers are kept: those of the last two or three runs.
@@ -182,7 +182,7 @@ pub enum StateFileError {
     /// Not JSON of the expected shape.
     #[error("it is not a state file")]
     Json(#[source] serde_json::Error),
-    /// Larger than [`STATE_FILE_BYTES_MAX`].
+    /// Larger than any that a worker writes.
     #[error("it has {0} bytes, more than any state file")]
     TooLarge(usize),
     /// Written by another version.
@@ -227,19 +227,7 @@ impl StateFile {
     /// # Errors
     /// The bytes are damaged, have another format, or are the state of another host.
     pub fn parse(bytes: &[u8], host: &HostName) -> Result<Self, StateFileError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: u32,
-        }
-        if bytes.len() > STATE_FILE_BYTES_MAX {
-            return Err(StateFileError::TooLarge(bytes.len()));
-        }
-        // The format first: another version's file need not have this version's shape.
-        let head: Head = json::object(bytes).map_err(StateFileError::Json)?;
-        if head.format != FORMAT {
-            return Err(StateFileError::Format(head.format));
-        }
-        let file: Self = json::object(bytes).map_err(StateFileError::Json)?;
+        let file: Self = read(bytes, STATE_FILE_BYTES_MAX)?;
         if file.host != *host {
             return Err(StateFileError::OtherHost(file.host));
         }
@@ -248,11 +236,36 @@ impl StateFile {
 
     /// The contents of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes =
-            serde_json::to_vec_pretty(self).expect("a state file has string keys and no fallible part");
-        bytes.push(b'\n');
-        bytes
+        written(self)
     }
+}
+
+/// Reads a file of the state directory, of this format and at most `bytes_max`.
+pub(crate) fn read<'de, F: Deserialize<'de>>(
+    bytes: &'de [u8],
+    bytes_max: usize,
+) -> Result<F, StateFileError> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    if bytes.len() > bytes_max {
+        return Err(StateFileError::TooLarge(bytes.len()));
+    }
+    // The format first: another version's file need not have this version's shape.
+    let head: Head = json::object(bytes).map_err(StateFileError::Json)?;
+    if head.format != FORMAT {
+        return Err(StateFileError::Format(head.format));
+    }
+    json::object(bytes).map_err(StateFileError::Json)
+}
+
+/// The contents of a file of the state directory.
+pub(crate) fn written(file: &impl Serialize) -> Vec<u8> {
+    let mut bytes =
+        serde_json::to_vec_pretty(file).expect("a state file has string keys and no fallible part");
+    bytes.push(b'\n');
+    bytes
 }
 
 fn json_bytes(answers: &[Answer]) -> usize {

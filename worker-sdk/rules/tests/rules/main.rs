@@ -3,6 +3,7 @@
 
 mod bench;
 mod delivery;
+mod desired;
 mod properties;
 mod reboots;
 mod rollback;
