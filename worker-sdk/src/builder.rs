@@ -33,6 +33,7 @@ pub struct WorkerBuilder {
     reboot_wait: Duration,
     shutdown: CancellationToken,
     versions: VersionsNotifier,
+    configures: bool,
 }
 
 #[derive(Debug)]
@@ -59,6 +60,7 @@ impl WorkerBuilder {
             reboot_wait: limits::REBOOT_WAIT_DEFAULT.to_std().expect("the default wait is positive"),
             shutdown: CancellationToken::new(),
             versions: VersionsNotifier::default(),
+            configures: false,
         })
     }
 
@@ -168,6 +170,14 @@ impl WorkerBuilder {
         self
     }
 
+    /// Takes configurations from the orchestrator: [`Worker::configure`] and [`Worker::revoke`] are called for what the host is to have. The
+    /// state directory then has the host's private key, to which they are sealed.
+    #[must_use]
+    pub const fn configures(mut self) -> Self {
+        self.configures = true;
+        self
+    }
+
     /// A notifier for changed versions, for use outside of handlers.
     pub fn versions_notifier(&self) -> VersionsNotifier {
         self.versions.clone()
@@ -181,6 +191,7 @@ impl WorkerBuilder {
     pub async fn run<W: Worker>(self, worker: W) -> Result<(), Error> {
         let boot_id = self.boot_id.read()?;
         let store = Store::open(&self.state_dir, &self.host)?;
+        let key = self.configures.then(|| store.key()).transpose()?;
         let client = match self.nats {
             Nats::Absent => return Err(Error::NoNats),
             Nats::Url(url) => connect::connect(&url, self.access, &self.application, &self.host).await?,
@@ -207,6 +218,7 @@ impl WorkerBuilder {
             shutdown: self.shutdown,
             bus: Bus::new(client),
             store,
+            key,
         };
         driver.run(boot_id, worker).await
     }

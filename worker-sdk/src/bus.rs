@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_nats::connection::State;
+use async_nats::header as jetstream_header;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
-use async_nats::{Client, HeaderMap, RequestErrorKind};
+use async_nats::{Client, HeaderMap, Message, RequestErrorKind, StatusCode};
 use bytes::Bytes;
 use os_upgrade_credentials::LogThrottle;
 use os_upgrade_protocol::error::with_causes;
@@ -22,6 +23,8 @@ use os_upgrade_protocol::{AckSubject, ConsumerAnswer, ConsumerRequest, HostName,
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+/// The prefix of the JetStream API where it is the account's own.
+const JETSTREAM_API: &str = "$JS.API";
 /// Time limit for a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the state of the connection is checked; a reconnect is noticed with this delay.
@@ -53,9 +56,9 @@ pub(crate) struct Bus {
     link: watch::Sender<Link>,
 }
 
-/// Why an acknowledgement was not taken.
+/// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
-enum AckError {
+pub(crate) enum RequestError {
     /// As for a host whose account does not import its subject.
     #[error("nobody listens to its subject")]
     Unheard,
@@ -180,9 +183,9 @@ impl Bus {
         if self.acks_short.load(Ordering::Relaxed) != connection {
             match self.send_ack(ack, subject.to_owned(), connection).await {
                 Ok(()) => return Ok(()),
-                Err(AckError::Unheard) => is_unheard = true,
+                Err(RequestError::Unheard) => is_unheard = true,
                 // That says nothing about the form.
-                Err(AckError::Unanswered(_)) => {}
+                Err(RequestError::Unanswered(_)) => {}
             }
         }
         let sent = self.send_ack(ack, long.short(), connection).await;
@@ -196,17 +199,16 @@ impl Bus {
     }
 
     /// What the client has queued when the connection ends may still go over the next one.
-    async fn send_ack(&self, ack: &'static [u8], subject: String, connection: u64) -> Result<(), AckError> {
+    async fn send_ack(
+        &self,
+        ack: &'static [u8],
+        subject: String,
+        connection: u64,
+    ) -> Result<(), RequestError> {
         if self.connections() > connection {
-            return Err(AckError::Unanswered("the connection has ended".to_owned()));
+            return Err(RequestError::Unanswered("the connection has ended".to_owned()));
         }
-        let answer = self.bounded(async {
-            match self.client.request(subject, Bytes::from_static(ack)).await {
-                Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(Err(AckError::Unheard)),
-                answer => answer.map(|_| Ok(())),
-            }
-        });
-        answer.await.map_err(AckError::Unanswered)?
+        self.request(subject, Bytes::from_static(ack)).await.map(drop)
     }
 
     /// Publishes a message without confirmation, if connected.
@@ -238,6 +240,36 @@ impl Bus {
             }
         };
         self.bounded(last).await
+    }
+
+    /// The last message on `subject` of `stream`, which allows direct gets; `None` if there is none. A host with its own account may ask
+    /// for this if the subject is its own. [`Self::is_imported`] must be known, as it is after [`Self::await_stream`].
+    pub(crate) async fn get(&self, stream: &str, subject: &str) -> Result<Option<Bytes>, RequestError> {
+        let prefix = if self.is_imported() { subject::JETSTREAM_PREFIX } else { JETSTREAM_API };
+        let request = format!("{prefix}.DIRECT.GET.{stream}.{subject}");
+        let answer = self.request(request, Bytes::new()).await?;
+        if answer.status == Some(StatusCode::NOT_FOUND) {
+            return Ok(None);
+        }
+        let found = answer.headers.as_ref().and_then(|headers| headers.get(jetstream_header::NATS_SUBJECT));
+        if answer.status.is_none() && found.is_some_and(|found| found.as_str() == subject) {
+            return Ok(Some(answer.payload));
+        }
+        let status = answer.status.map(|status| format!(": status {status}")).unwrap_or_default();
+        Err(RequestError::Unanswered(format!("the answer is no message of {stream}{status}")))
+    }
+
+    /// The answer to a request, within [`REQUEST_TIMEOUT`].
+    async fn request(&self, subject: String, payload: Bytes) -> Result<Message, RequestError> {
+        let answer = self.bounded(async {
+            match self.client.request(subject, payload).await {
+                Err(error) if error.kind() == RequestErrorKind::NoResponders => {
+                    Ok(Err(RequestError::Unheard))
+                }
+                answer => answer.map(Ok),
+            }
+        });
+        answer.await.map_err(RequestError::Unanswered)?
     }
 
     /// Waits until the stream exists; only the orchestrator creates it.

@@ -1,14 +1,15 @@
 //! The loop that carries out what the rules decide. It decides nothing itself: events go in, actions come out.
 
 mod commands;
+mod desired;
 mod executor;
 mod input;
 mod presence;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use os_upgrade_protocol::{Announcement, subject};
+use os_upgrade_sealing::PrivateKey;
 use os_upgrade_worker_rules::consumer::SavedState;
 use os_upgrade_worker_rules::{BootId, Event, WorkerConfig, limits};
 use tokio::sync::{mpsc, watch};
@@ -21,14 +22,12 @@ use crate::bus::Bus;
 use crate::progress::{self, ProgressReporter};
 use crate::store::Store;
 use crate::{BootIdSource, Error, VersionsNotifier, Worker};
-use executor::Executor;
+use executor::{Executor, SHUTDOWN_GRACE};
 use input::Input;
 use presence::Occasion;
 
 /// How many inputs may wait for the loop: a command, and the results of the few tasks under way.
 const INPUTS_MAX: usize = 16;
-/// How long handlers and replies under way have to finish during shutdown.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// A worker's parts, before they run.
 #[derive(Debug)]
@@ -40,22 +39,36 @@ pub(crate) struct Driver {
     pub(crate) shutdown: CancellationToken,
     pub(crate) bus: Bus,
     pub(crate) store: Store,
+    /// What configurations are sealed to, if the worker takes any.
+    pub(crate) key: Option<PrivateKey>,
 }
 
 impl Driver {
     /// Serves the host until shut down.
     pub(crate) async fn run<W: Worker>(self, boot_id: BootId, worker: W) -> Result<(), Error> {
         let loaded = self.store.load()?;
+        let store = Arc::new(self.store);
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
         let saved = watch::Sender::new(SavedState::default());
         let occasion = watch::Sender::new(Occasion { boot_id: boot_id.clone(), finished: 0 });
         let host = self.config.host.clone();
+        let desired = match self.key {
+            None => None,
+            Some(key) => Some(desired::Parts {
+                key,
+                loaded: store.load_desired()?,
+                host: host.clone(),
+                store: Arc::clone(&store),
+                bus: self.bus.clone(),
+                shutdown: self.shutdown.clone(),
+            }),
+        };
         let progress = ProgressReporter::default();
         let worker = Arc::new(worker);
         let mut executor = Executor::new(
             self.config,
             Arc::clone(&worker),
-            self.store,
+            store,
             self.bus.clone(),
             sender.clone(),
             saved.clone(),
@@ -68,6 +81,8 @@ impl Driver {
         executor.feed(Event::Started { loaded, boot_id }).await;
 
         let mut tasks = JoinSet::new();
+        let desired = desired.map(|desired| desired.start(Arc::clone(&worker), &mut tasks));
+        let (configurations, offer) = desired.unzip();
         tasks.spawn(self.bus.clone().watch_link());
         tasks.spawn(presence::heartbeats(self.bus.clone(), host.clone()));
         tasks.spawn(presence::announcements(
@@ -75,6 +90,7 @@ impl Driver {
             worker,
             self.announcement,
             occasion.subscribe(),
+            offer,
         ));
         tasks.spawn(commands::run(self.bus.clone(), host.clone(), saved.subscribe(), sender.clone()));
         tasks.spawn(progress::run(self.bus.clone(), host.clone(), progress));
@@ -83,7 +99,12 @@ impl Driver {
         tasks.spawn(input::version_changes(self.versions, sender));
 
         let observed = Observed { boot_ids: self.boot_ids, occasion };
-        serve(&mut executor, inputs, &observed, &self.shutdown).await;
+        let configure = async {
+            if let Some(configurations) = configurations {
+                configurations.serve().await;
+            }
+        };
+        tokio::join!(serve(&mut executor, inputs, &observed, &self.shutdown), configure);
         // Stop heartbeats and commands first, then abort what still runs.
         tasks.shutdown().await;
         executor.abort_tasks().await;

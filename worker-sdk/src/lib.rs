@@ -37,6 +37,7 @@
 mod boot_id;
 mod builder;
 mod bus;
+mod configuration;
 mod connect;
 mod driver;
 mod error;
@@ -51,9 +52,10 @@ mod worker;
 
 pub use boot_id::BootIdSource;
 pub use builder::WorkerBuilder;
+pub use configuration::Configuration;
 pub use error::Error;
 pub use os_upgrade_protocol::{
-    ApplicationName, GroupName, HostName, LongToken, NameError, RunId, Versions, limits,
+    ApplicationName, GroupName, HostName, ItemId, LongToken, NameError, RunId, Versions, limits,
 };
 pub use os_upgrade_worker_rules::Upgraded;
 pub use output::CommandOutput;

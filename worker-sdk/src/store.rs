@@ -1,14 +1,16 @@
-//! The state directory: `<host>.json`, the state file; `<host>.json.corrupt`, the last one that could not be read;
-//! `<host>.lock`, held while a worker runs. Several hosts may share a directory. Whoever can write to it could have a
+//! The state directory: `<host>.json`, the state file; `<host>.desired.json`, that of configurations; `.corrupt` beside them, the last ones
+//! that could not be read; `<host>.key`, to which configurations are sealed; `<host>.lock`, held while a worker runs. Several hosts may share a directory. Whoever can write to it could have a
 //! worker repeat or skip an upgrade, or overwrite any file by a link, so it must belong to the worker alone.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use os_upgrade_protocol::HostName;
-use os_upgrade_worker_rules::{Loaded, StateFile};
+use os_upgrade_sealing::PrivateKey;
+use os_upgrade_worker_rules::{DesiredState, Loaded, StateFile, StateFileError};
+use zeroize::Zeroizing;
 
 use crate::Error;
 
@@ -52,19 +54,36 @@ impl Store {
 
     /// Reads the state file; a corrupt one is copied to `<host>.json.corrupt`.
     pub(crate) fn load(&self) -> Result<Loaded, Error> {
-        let bytes = match fs::read(&self.path) {
+        self.read(&self.path, StateFile::parse)
+    }
+
+    /// As [`Self::load`], of configurations.
+    pub(crate) fn load_desired(&self) -> Result<Loaded<DesiredState>, Error> {
+        self.read(&self.desired_path(), DesiredState::parse)
+    }
+
+    fn desired_path(&self) -> PathBuf {
+        self.path.with_extension("desired.json")
+    }
+
+    fn read<F>(
+        &self,
+        path: &Path,
+        parse: impl FnOnce(&[u8], &HostName) -> Result<F, StateFileError>,
+    ) -> Result<Loaded<F>, Error> {
+        let failed = |source| Error::StateDir { path: path.to_owned(), source };
+        let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Loaded::Nothing),
             // Not corrupt but unreadable: the next start may be able to read it, so it is not replaced.
-            Err(source) => return Err(self.failed(source)),
+            Err(source) => return Err(failed(source)),
         };
-        match StateFile::parse(&bytes, &self.host) {
+        match parse(&bytes, &self.host) {
             Ok(file) => Ok(Loaded::File(Box::new(file))),
             Err(error) => {
                 // The corrupt file stays until the next save replaces it, so a restart before that leads here again.
-                let copy = self.path.with_extension("json.corrupt");
-                fs::copy(&self.path, &copy).map_err(|source| self.failed(source))?;
-                let error = format!("{}: {error}", self.path.display());
+                fs::copy(path, path.with_extension("json.corrupt")).map_err(failed)?;
+                let error = format!("{}: {error}", path.display());
                 Ok(Loaded::Corrupt { error })
             }
         }
@@ -73,22 +92,66 @@ impl Store {
     /// Replaces the state file atomically: whatever fails, the old or the new one exists. After `Ok` the new one is
     /// durable.
     pub(crate) fn save(&self, state: &StateFile) -> io::Result<()> {
-        let with_path =
-            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display()));
-        self.replace(state).map_err(with_path)
+        self.write(&self.path, &state.to_bytes())
     }
 
-    fn replace(&self, state: &StateFile) -> io::Result<()> {
-        let temporary = self.path.with_extension("json.new");
-        let mut file = File::create(&temporary)?;
-        file.write_all(&state.to_bytes())?;
+    /// As [`Self::save`], of configurations.
+    pub(crate) fn save_desired(&self, state: &DesiredState) -> io::Result<()> {
+        self.write(&self.desired_path(), &state.to_bytes())
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let with_path =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let options = File::options().write(true).create(true).truncate(true).clone();
+        self.replace(path, bytes, &options).map_err(with_path)
+    }
+
+    /// Replaces the file at `path`; `options` are those of the new one.
+    fn replace(&self, path: &Path, bytes: &[u8], options: &OpenOptions) -> io::Result<()> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".new");
+        let mut file = options.open(&temporary)?;
+        file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&temporary, &self.path)?;
+        fs::rename(&temporary, path)?;
         File::open(&self.directory)?.sync_all()
     }
 
-    fn failed(&self, source: io::Error) -> Error {
-        Error::StateDir { path: self.path.clone(), source }
+    /// The key to which the host's configurations are sealed; made if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read or made, is damaged, or others can read it. It is not replaced then: what was sealed to it could never be opened.
+    pub(crate) fn key(&self) -> Result<PrivateKey, Error> {
+        let path = self.path.with_extension("key");
+        let failed = |source| Error::StateDir { path: path.clone(), source };
+        let unusable = |why: &str| {
+            let why = format!(
+                "{why}: remove it, and the worker makes another key; until everything is sealed to that, no configuration can \
+                 be opened"
+            );
+            Error::UnsafeStateDir { path: path.clone(), why }
+        };
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.mode() & 0o077 != 0 => {
+                return Err(unusable("is the host's private key, and others can read it"));
+            }
+            Ok(_) => {
+                let bytes = Zeroizing::new(fs::read(&path).map_err(failed)?);
+                return PrivateKey::from_bytes(&bytes).ok_or_else(|| unusable("is damaged"));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(source)),
+        }
+        let key = PrivateKey::generate();
+        // Of a start that was cut off.
+        match fs::remove_file(path.with_extension("key.new")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            Ok(()) | Err(_) => {}
+        }
+        let options = File::options().write(true).create_new(true).mode(0o600).clone();
+        self.replace(&path, &*key.to_bytes(), &options).map_err(failed)?;
+        Ok(key)
     }
 }
 
@@ -195,7 +258,18 @@ mod tests {
         );
         let state = directory.path().join("state");
         let name = host().token();
-        for file in ["lock", "json", "json.new", "json.corrupt", "progress", "script", "upgrade"] {
+        for file in [
+            "lock",
+            "json",
+            "json.new",
+            "json.corrupt",
+            "key",
+            "key.new",
+            "desired.json",
+            "progress",
+            "script",
+            "upgrade",
+        ] {
             drop(Store::open(&state, &host()).unwrap());
             let link = state.join(format!("{name}.{file}"));
             drop(fs::remove_file(&link));
@@ -219,6 +293,44 @@ mod tests {
         assert!(matches!(store.load().unwrap(), Loaded::Corrupt { .. }));
         store.save(&StateFile::new(host())).unwrap();
         assert!(matches!(store.load().unwrap(), Loaded::File(_)));
+    }
+
+    #[test]
+    fn configurations_have_their_own_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), &host()).unwrap();
+        assert_eq!(store.load_desired().unwrap(), Loaded::Nothing);
+        let mut state = DesiredState::new(host());
+        state.configurations.insert("app".to_owned(), None);
+        store.save_desired(&state).unwrap();
+        assert_eq!(store.load_desired().unwrap(), Loaded::File(Box::new(state)));
+        assert_eq!(store.load().unwrap(), Loaded::Nothing);
+        let path = directory.path().join("h1%2Eexample%2Ecom.desired.json");
+        fs::write(&path, "{").unwrap();
+        assert!(matches!(store.load_desired().unwrap(), Loaded::Corrupt { .. }));
+        assert_eq!(fs::read(path.with_extension("json.corrupt")).unwrap(), b"{");
+    }
+
+    #[test]
+    fn keys_stay_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), &host()).unwrap();
+        let path = directory.path().join("h1%2Eexample%2Ecom.key");
+        fs::write(path.with_extension("key.new"), "cut off").unwrap();
+        let key = store.key().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(store.key().unwrap().public(), key.public());
+        let bytes = fs::read(&path).unwrap();
+        for (content, mode, why) in [
+            (&bytes[..31], 0o600, "is damaged: remove it"),
+            (&bytes, 0o640, "is the host's private key, and others can read it: remove it"),
+        ] {
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = store.key().unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains(why), "{error}");
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
     }
 
     #[test]

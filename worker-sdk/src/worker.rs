@@ -11,6 +11,7 @@ use os_upgrade_worker_rules::Upgraded;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::configuration::Configuration;
 use crate::output::CommandOutput;
 use crate::progress::ProgressReporter;
 
@@ -45,7 +46,7 @@ impl<E: Display> From<E> for HandlerError {
 /// The work on one host. Write the methods as `async fn`.
 ///
 /// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions`, `reboot_required` and
-/// `reboot_ineffective` may run concurrently.
+/// `reboot_ineffective` may run concurrently. So may `configure` and `revoke`, of which at most one runs at a time.
 /// A panic in a handler counts as a failure.
 pub trait Worker: Send + Sync + 'static {
     /// Gets ready without changing the running system: downloads, simulates, checks. Does nothing by default.
@@ -101,6 +102,24 @@ pub trait Worker: Send + Sync + 'static {
     fn versions(&self, context: &Context) -> impl Future<Output = HandlerResult<Versions>> + Send {
         let _ = context;
         std::future::ready(Ok(Versions::default()))
+    }
+
+    /// Puts a configuration in force in place of an earlier one of its name, if there is one. Called for a worker with
+    /// [`WorkerBuilder::configures`](crate::WorkerBuilder::configures) when the host is to have it. Fails by default.
+    ///
+    /// It must be idempotent: it is called again after an error and after it was cut off, and may be called for what is in force already.
+    /// After an error it is called again later, up to five minutes, as long as the host is to have it. A command may be under way
+    /// meanwhile, such as `upgrade`.
+    fn configure(&self, configuration: &Configuration) -> impl Future<Output = HandlerResult> + Send {
+        let _ = configuration;
+        std::future::ready(Err("this worker takes no configuration".into()))
+    }
+
+    /// Takes the configuration of this name out of force. Called when the host is no longer to have it, also if `configure` has only been
+    /// begun for it. As idempotent as [`Self::configure`], and fails by default.
+    fn revoke(&self, name: &str) -> impl Future<Output = HandlerResult> + Send {
+        let _ = name;
+        std::future::ready(Err("this worker takes no configuration".into()))
     }
 }
 

@@ -71,6 +71,7 @@ pub(super) const RIGHTS: &[Right] = &[
     right("heartbeats", Kind::Request, "os-upgrade.presence.*", "os-upgrade.presence.HOST"),
     right("progress", Kind::Request, "os-upgrade.progress.*", "os-upgrade.progress.HOST"),
     right("hints", Kind::Listen, "os-upgrade.hint.*", "os-upgrade.hint.HOST"),
+    right("desired-hints", Kind::Listen, "os-upgrade.desired.*", "os-upgrade.desired.HOST"),
     right("consumer", Kind::Request, "os-upgrade.consumer.*", "os-upgrade.consumer.HOST"),
     right(
         "consumer-info",
@@ -168,6 +169,7 @@ mod tests {
             subject::applied(&host),
             subject::presence(&host),
             subject::hint(&host),
+            subject::desired_hint(&host),
             subject::consumer_request(&host),
             format!("$JS.API.STREAM.INFO.{}", subject::VERSIONS_STREAM),
             next,
@@ -194,7 +196,7 @@ mod tests {
     #[test]
     fn rights_have_a_version() {
         let names: Vec<_> = RIGHTS.iter().map(|right| right.name).collect();
-        assert_eq!((RIGHTS_VERSION, names.len()), (2, 17), "a new right is a new version: {names:?}");
+        assert_eq!((RIGHTS_VERSION, names.len()), (2, 18), "a new right is a new version: {names:?}");
     }
 
     #[test]

@@ -561,8 +561,13 @@ async fn host_credentials_allow_only_own_messages() {
     let before = protected_state(&jetstream).await;
 
     // Messages to and from others, as the orchestrator's account receives them.
-    let watched =
-        ["os-upgrade.presence.h01", "os-upgrade.hint.*", "os-upgrade.request.>", "os-upgrade.site.>"];
+    let watched = [
+        "os-upgrade.presence.h01",
+        "os-upgrade.hint.*",
+        "os-upgrade.desired.*",
+        "os-upgrade.request.>",
+        "os-upgrade.site.>",
+    ];
     let mut received = futures::stream::SelectAll::new();
     for subject in watched {
         received.push(orchestrator.subscribe(subject).await.unwrap());
@@ -586,28 +591,32 @@ async fn host_credentials_allow_only_own_messages() {
         }
     }
     others.publish("os-upgrade.anything", "of h02".into()).await.unwrap();
-    orchestrator.publish(subject::hint(&HostName::new("h02").unwrap()), "to h02".into()).await.unwrap();
-    orchestrator.publish(subject::hint(&HostName::new("h01").unwrap()), "to h01".into()).await.unwrap();
+    for name in ["h02", "h01"] {
+        let host = HostName::new(name).unwrap();
+        for subject in [subject::hint(&host), subject::desired_hint(&host)] {
+            orchestrator.publish(subject, format!("to {name}").into()).await.unwrap();
+        }
+    }
     client.publish("os-upgrade.presence.h01", "last".into()).await.unwrap();
     client.flush().await.unwrap();
     loop {
         let message = tokio::time::timeout(Duration::from_secs(20), received.next()).await.unwrap().unwrap();
         assert!(!message.subject.starts_with("os-upgrade.request."), "{message:?}");
         assert!(!message.subject.starts_with("os-upgrade.site."), "{message:?}");
-        if message.subject.starts_with("os-upgrade.hint.") {
+        if ["os-upgrade.hint.", "os-upgrade.desired."].iter().any(|hint| message.subject.starts_with(hint)) {
             assert!(message.payload.starts_with(b"to h0"), "{message:?}");
         }
         if message.payload == "last" {
             break;
         }
     }
-    let mut hint = false;
+    let mut hints = 0;
     while let Ok(Some(message)) = tokio::time::timeout(Duration::from_millis(500), own.next()).await {
         assert_ne!(message.payload, "of h02");
         assert_ne!(message.payload, "to h02");
-        hint |= message.payload == "to h01";
+        hints += usize::from(message.payload == "to h01");
     }
-    assert!(hint, "a host receives its own hints");
+    assert_eq!(hints, 2, "a host receives its own hints");
 
     assert_eq!(protected_state(&jetstream).await, before);
     assert_eq!(site.orchestrator.readiness().await.as_deref(), Some(""));

@@ -28,7 +28,7 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// As in docs/operations.md.
 const DENIED: &str = r#"["os-upgrade:control.>", "os-upgrade:versions.>", "os-upgrade:workers.>", "os-upgrade:output.>", "os-upgrade:desired.>", "os-upgrade:applied.>",
-    "os-upgrade:journal.>", "os-upgrade.presence.>", "os-upgrade.hint.>", "os-upgrade.progress.>", "os-upgrade.request.>",
+    "os-upgrade:journal.>", "os-upgrade.presence.>", "os-upgrade.hint.>", "os-upgrade.desired.>", "os-upgrade.progress.>", "os-upgrade.request.>",
     "os-upgrade.instance.>", "os-upgrade.consumer.>", "$JS.ACK.os-upgrade:control.>",
     "$JS.ACK.*.*.os-upgrade:control.>"]"#;
 

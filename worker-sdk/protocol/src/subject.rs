@@ -62,6 +62,7 @@ const APPLIED_PREFIX: &str = "os-upgrade:applied.";
 pub const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const PROGRESS_PREFIX: &str = "os-upgrade.progress.";
 const HINT_PREFIX: &str = "os-upgrade.hint.";
+const DESIRED_HINT_PREFIX: &str = "os-upgrade.desired.";
 const CONSUMER_REQUEST_PREFIX: &str = "os-upgrade.consumer.";
 const REQUEST_PREFIX: &str = "os-upgrade.request.";
 const INSTANCE_PREFIX: &str = "os-upgrade.instance.";
@@ -125,6 +126,12 @@ pub fn progress(host: &HostName) -> String {
 /// Hints to a running handler on `host` that it should stop if it can (core NATS).
 pub fn hint(host: &HostName) -> String {
     format!("{HINT_PREFIX}{}", host.token())
+}
+
+/// Hints to `host` that its manifest has changed (core NATS). Another subject than that of [`hint`], which an older worker would take for a
+/// request to stop.
+pub fn desired_hint(host: &HostName) -> String {
+    format!("{DESIRED_HINT_PREFIX}{}", host.token())
 }
 
 /// Requests to the orchestrator for the consumer of `host` (core NATS).
@@ -264,6 +271,7 @@ mod tests {
         assert_eq!(item, "os-upgrade:desired.h1%2Eexample%2Ecom.item.a_1");
         assert_eq!(applied(&host), "os-upgrade:applied.h1%2Eexample%2Ecom");
         assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");
+        assert_eq!(desired_hint(&host), "os-upgrade.desired.h1%2Eexample%2Ecom");
         assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
         assert_eq!(instance("a.b"), "os-upgrade.instance.a%2Eb");
         assert_eq!(request("a.b", "n1"), "os-upgrade.request.a%2Eb.n1");

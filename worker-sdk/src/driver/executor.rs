@@ -27,6 +27,9 @@ use crate::progress::ProgressReporter;
 use crate::store::Store;
 use crate::{Cause, Context, VersionsNotifier, Worker, worker};
 
+/// How long handlers and replies under way have to finish during shutdown.
+pub(super) const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+
 /// The rules of one host, and what is needed to carry out their actions.
 pub(super) struct Executor<W> {
     started: Instant,
@@ -57,7 +60,7 @@ impl<W: Worker> Executor<W> {
     pub(super) fn new(
         config: WorkerConfig,
         worker: Arc<W>,
-        store: Store,
+        store: Arc<Store>,
         bus: Bus,
         inputs: mpsc::Sender<Input>,
         saved: watch::Sender<SavedState>,
@@ -71,7 +74,7 @@ impl<W: Worker> Executor<W> {
             reboot_wait: config.reboot_wait.to_std().unwrap_or_default(),
             logic: WorkerLogic::new(config),
             worker,
-            store: Arc::new(store),
+            store,
             bus,
             connection: 0,
             inputs,

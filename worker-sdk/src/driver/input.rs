@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use async_nats::Subscriber;
 use futures::StreamExt;
 use os_upgrade_protocol::Hint;
 use os_upgrade_worker_rules::Event;
@@ -14,7 +15,7 @@ use crate::VersionsNotifier;
 use crate::bus::Bus;
 
 /// The pause after the hint subscription failed.
-const SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
 
 /// An input of the loop.
 #[derive(Debug)]
@@ -37,18 +38,25 @@ pub(super) fn arrived(known: &mut u64, connections: u64, event: Event) -> VecDeq
     reconnected.into_iter().chain(Some(event).filter(|_| !is_outdated)).collect()
 }
 
-/// Sends hints to the loop; the subscription survives reconnects.
+/// Sends hints to the loop.
 pub(super) async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>) {
     loop {
-        bus.await_connection().await;
-        match bus.subscribe(subject.clone()).await {
-            Ok(mut hints) => {
-                while let Some(message) = hints.next().await {
-                    if inputs.send(Input::Hint(Hint::read(&message.payload))).await.is_err() {
-                        return;
-                    }
-                }
+        let mut hints = subscribed(&bus, &subject).await;
+        while let Some(message) = hints.next().await {
+            if inputs.send(Input::Hint(Hint::read(&message.payload))).await.is_err() {
+                return;
             }
+        }
+        tokio::time::sleep(SUBSCRIBE_PAUSE).await;
+    }
+}
+
+/// A subscription to hints, however long it takes; it survives reconnects.
+pub(super) async fn subscribed(bus: &Bus, subject: &str) -> Subscriber {
+    loop {
+        bus.await_connection().await;
+        match bus.subscribe(subject.to_owned()).await {
+            Ok(hints) => return hints,
             Err(error) => warn!("cannot subscribe to hints: {error}"),
         }
         tokio::time::sleep(SUBSCRIBE_PAUSE).await;

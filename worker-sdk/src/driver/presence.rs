@@ -11,6 +11,7 @@ use os_upgrade_worker_rules::BootId;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
+use super::desired::Offer;
 use super::executor::catch_panic;
 use crate::bus::Bus;
 use crate::{HandlerResult, Worker};
@@ -20,6 +21,8 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 /// How often a worker is asked whether its host needs a reboot, and how long its answer may take.
 const REBOOT_REQUIRED_EVERY: Duration = Duration::from_mins(5);
 const REBOOT_REQUIRED_WITHIN: Duration = Duration::from_secs(30);
+/// How long the first announcement waits until it is known whether the host can read its manifest.
+const OFFER_KNOWN_WITHIN: Duration = Duration::from_secs(10);
 /// The pause after an announcement failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -46,14 +49,21 @@ pub(super) struct Occasion {
 }
 
 /// Announces the worker at its start, and again if the announcement has changed, or if the stored one differs or is gone:
-/// that is looked at after a reconnect and every [`REBOOT_REQUIRED_EVERY`]. Never returns.
+/// that is looked at after a reconnect and every [`REBOOT_REQUIRED_EVERY`]. A key that is offered is
+/// part of it. Never returns.
 pub(super) async fn announcements<W: Worker>(
     bus: Bus,
     worker: Arc<W>,
     mut announcement: Announcement,
     mut occasion: watch::Receiver<Occasion>,
+    mut offer: Option<Offer>,
 ) {
     let mut link = bus.link();
+    if let Some(offer) = &mut offer {
+        bus.await_connection().await;
+        // Otherwise each start would take back for a moment that the host takes configurations.
+        let _ = tokio::time::timeout(OFFER_KNOWN_WITHIN, offer.known()).await;
+    }
     let mut announcer = Announcer { bus, last: None, throttle: LogThrottle::default() };
     let mut number = 0;
     loop {
@@ -62,6 +72,7 @@ pub(super) async fn announcements<W: Worker>(
         let check = Check { epoch, number };
         announcement.boot_id = Some(occasion.borrow_and_update().boot_id.0.clone());
         announcement.reboots_on_request = worker.can_reboot();
+        announcement.configures = offer.as_mut().and_then(Offer::key);
         announcer.announce(check, &announcement).await;
         // Only now, since the answer may take long.
         match about_reboot(worker.reboot_required()).await {
@@ -77,8 +88,17 @@ pub(super) async fn announcements<W: Worker>(
         tokio::select! {
             _ = link.wait_for(|link| link.connected && link.epoch != epoch) => {}
             _ = occasion.changed() => {}
+            () = changed(&mut offer) => {}
             () = tokio::time::sleep(REBOOT_REQUIRED_EVERY) => number += 1,
         }
+    }
+}
+
+/// Resolves when another key may have to be announced.
+async fn changed(offer: &mut Option<Offer>) {
+    match offer {
+        Some(offer) => offer.changed().await,
+        None => std::future::pending().await,
     }
 }
 

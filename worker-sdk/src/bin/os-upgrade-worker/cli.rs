@@ -32,6 +32,17 @@ pub(crate) enum Command {
 The scripts are DIR/prepare, upgrade, reboot, health and versions. Without a script, prepare and health
 succeed, versions is empty, and upgrade and reboot are errors.
 
+With DIR/configure, which must be there when the worker starts, the host takes configurations from the
+orchestrator: configure puts one in force, and DIR/revoke takes one out of force. Each may be called again for
+the same configuration, and one that fails is, after a pause of up to five minutes. They run one at a time, but
+may run while another script does. Such as configure for the program app:
+  #!/bin/sh
+  set -e
+  case $OS_UPGRADE_CONFIG_NAME in
+  app) install -m 640 -g app \"$OS_UPGRADE_CONFIG_FILE\" /etc/app.conf; systemctl reload app ;;
+  *) echo \"unknown: $OS_UPGRADE_CONFIG_NAME\" >&2; exit 1 ;;
+  esac
+
 Exit status: 0 means done. From upgrade, 194 means done and a reboot is required. Any other status is an error,
 whose message is the last line that the script wrote to standard error. versions prints a flat JSON object.
 
@@ -45,7 +56,13 @@ Environment of the scripts:
   OS_UPGRADE_RESUME     1 if the script may have been started for the same command before and cut off
   OS_UPGRADE_REBOOTED   1 if the host has rebooted since the upgrade was first started
   OS_UPGRADE_PROGRESS   a file for progress lines, with a percentage, such as `40 unpacking linux`, or without,
-                        such as `unpacking linux`; operators see the last line. Not for versions
+                        such as `unpacking linux`; operators see the last line. Not for versions,
+                        configure and revoke
+  OS_UPGRADE_CONFIG_NAME  what the configuration is called. For configure and revoke
+  OS_UPGRADE_CONFIG_ID    which version of it this is. For configure
+  OS_UPGRADE_CONFIG_FILE  a file with its content that only this user can read, in /run/os-upgrade-worker, in
+                          XDG_RUNTIME_DIR or in the state directory, whichever can be used first; it is removed
+                          when the script has ended. For configure
   Everything else is inherited, except OS_UPGRADE_NATS_URL, which may hold a password.
 
 A script runs in its own process group. When this process is stopped, the group is sent SIGTERM, and SIGKILL

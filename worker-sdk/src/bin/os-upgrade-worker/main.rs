@@ -2,6 +2,7 @@
 
 mod check;
 mod cli;
+mod content_file;
 mod debian;
 mod image;
 mod leftover;
@@ -23,10 +24,12 @@ use os_upgrade_platform::manual;
 use os_upgrade_protocol::text::sanitized_character;
 use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, Error, HostName, WorkerBuilder};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Mutex;
 use tracing::info;
 use tracing_subscriber::EnvFilter;
 
 use cli::{Cli, Command, ExecArgs};
+use content_file::ContentFile;
 use debian::{Debian, DebianArgs};
 use image::{Image, ImageArgs};
 use leftover::Leftover;
@@ -86,10 +89,23 @@ async fn exec(args: ExecArgs) -> anyhow::Result<()> {
         .with_context(|| format!("cannot use the scripts in {}", args.dir.display()))?;
     let host = host(args.worker.host.as_deref())?;
     let state_dir = std::path::absolute(&args.worker.state_dir)?;
-    let leftover = Leftover::of_host(&state_dir, &host, "script")?;
     let progress = state_dir.join(format!("{}.progress", HostName::new(&host)?.token()));
-    let scripts = Scripts::new(directory, leftover, ProgressFile::new(progress));
-    builder(args.worker, &host)?.run(scripts).await?;
+    let shutdown = shutdown_on_signals()?;
+    let scripts = Scripts {
+        directory,
+        host: host.clone(),
+        leftover: Leftover::of_host(&state_dir, &host, "script")?,
+        progress: ProgressFile::new(progress),
+        configuring: Leftover::of_host(&state_dir, &host, "configuring")?,
+        content: ContentFile::of_host(&state_dir, &host, std::env::var_os("XDG_RUNTIME_DIR").as_deref())?,
+        shutdown: shutdown.clone(),
+        cleared: Mutex::default(),
+    };
+    let mut builder = builder(args.worker, &host, shutdown)?;
+    if scripts.can_configure()? {
+        builder = builder.configures();
+    }
+    builder.run(scripts).await?;
     Ok(())
 }
 
@@ -102,7 +118,7 @@ async fn debian(args: DebianArgs) -> anyhow::Result<()> {
     let state_dir = std::path::absolute(&worker.state_dir)?;
     let reboot_wait = worker.reboot_wait + system.holdup_max();
     let debian = Debian::new(settings, system, &state_dir, &host, boot_id(&worker))?;
-    builder(worker, &host)?.reboot_wait(reboot_wait).run(Host(debian)).await?;
+    builder(worker, &host, shutdown_on_signals()?)?.reboot_wait(reboot_wait).run(Host(debian)).await?;
     Ok(())
 }
 
@@ -112,7 +128,7 @@ async fn image(args: ImageArgs) -> anyhow::Result<()> {
     let state_dir = std::path::absolute(&worker.state_dir)?;
     let reboot_wait = worker.reboot_wait + system.holdup_max();
     let image = Image::new(settings, with_absolute_script(system)?, &state_dir, &host, boot_id(&worker))?;
-    builder(worker, &host)?.reboot_wait(reboot_wait).run(Host(image)).await?;
+    builder(worker, &host, shutdown_on_signals()?)?.reboot_wait(reboot_wait).run(Host(image)).await?;
     Ok(())
 }
 
@@ -126,8 +142,8 @@ fn with_absolute_script(mut options: SystemOptions) -> anyhow::Result<SystemOpti
     Ok(options)
 }
 
-/// A worker of `host` configured by the command line and ended by signals.
-fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
+/// A worker of `host` configured by the command line and ended by `shutdown`.
+fn builder(args: WorkerArgs, host: &str, shutdown: CancellationToken) -> anyhow::Result<WorkerBuilder> {
     let boot_id = boot_id(&args);
     let mut builder = WorkerBuilder::new(host, &args.application)?
         .nats_url(&args.nats.url)
@@ -151,7 +167,7 @@ fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
     for address in &args.addresses {
         builder = builder.address(address);
     }
-    Ok(builder.boot_id(boot_id).shutdown(shutdown_on_signals()?))
+    Ok(builder.boot_id(boot_id).shutdown(shutdown))
 }
 
 fn boot_id(args: &WorkerArgs) -> BootIdSource {

@@ -156,13 +156,16 @@ fn show(name: &str, output: &CommandOutput, last_line: &mut Option<String>, stre
 const NATS_URL: &str = "OS_UPGRADE_NATS_URL";
 
 /// Every variable that a script may be given; none is inherited from the environment of this process.
-pub(crate) const ENVIRONMENT: [&str; 6] = [
+pub(crate) const ENVIRONMENT: [&str; 9] = [
     "OS_UPGRADE_HOST",
     "OS_UPGRADE_RUN",
     "OS_UPGRADE_NOT_AFTER",
     "OS_UPGRADE_RESUME",
     "OS_UPGRADE_REBOOTED",
     "OS_UPGRADE_PROGRESS",
+    "OS_UPGRADE_CONFIG_FILE",
+    "OS_UPGRADE_CONFIG_NAME",
+    "OS_UPGRADE_CONFIG_ID",
 ];
 
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The worker whose handlers are scripts in a directory.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -7,10 +8,13 @@ use std::process::ExitStatus;
 use chrono::SecondsFormat;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_systems::script::Misbegun;
-use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Versions, Worker};
+use os_upgrade_worker_sdk::{
+    CancellationToken, CommandOutput, Configuration, Context, HandlerResult, Upgraded, Versions, Worker,
+};
 use tokio::sync::Mutex;
 use tracing::info;
 
+use crate::content_file::ContentFile;
 use crate::leftover::Leftover;
 use crate::process::{Finished, Script};
 use crate::progress_file::ProgressFile;
@@ -23,6 +27,8 @@ const REBOOT_REQUIRED: i32 = 194;
 const NOT_RUNNING: i32 = 3;
 /// The script that may run concurrently with another.
 const VERSIONS: &str = "versions";
+/// The script with which a worker takes configurations.
+const CONFIGURE: &str = "configure";
 
 /// When a script may be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,25 +44,35 @@ enum Stop {
 /// The scripts of a directory.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    directory: PathBuf,
-    leftover: Leftover,
-    progress: ProgressFile,
+    pub(crate) directory: PathBuf,
+    pub(crate) host: String,
+    /// Of `prepare` and `upgrade`.
+    pub(crate) leftover: Leftover,
+    pub(crate) progress: ProgressFile,
+    /// Of `configure` and `revoke`, which may run concurrently with the others.
+    pub(crate) configuring: Leftover,
+    pub(crate) content: ContentFile,
+    pub(crate) shutdown: CancellationToken,
     /// Whether processes left by an earlier worker have been stopped.
-    cleared: Mutex<bool>,
+    pub(crate) cleared: Mutex<bool>,
 }
 
 impl Scripts {
-    pub(crate) fn new(directory: PathBuf, leftover: Leftover, progress: ProgressFile) -> Self {
-        Self { directory, leftover, progress, cleared: Mutex::new(false) }
+    /// Whether there is a script for configurations.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub(crate) fn can_configure(&self) -> io::Result<bool> {
+        script_file::exists(&self.directory.join(CONFIGURE))
     }
 
     /// Runs the script `name` to its end; `None` when there is none.
     async fn run(&self, name: &str, context: &Context, stop: Stop) -> HandlerResult<Option<Finished>> {
+        self.end_leftover().await;
         let path = self.directory.join(name);
         if !script_file::exists(&path)? {
             return Ok(None);
         }
-        self.end_leftover().await;
         let mut environment = environment(context);
         // The progress file belongs to the command; `versions` may run concurrently with it.
         if name != VERSIONS {
@@ -91,11 +107,42 @@ impl Scripts {
         result
     }
 
+    /// Runs `configure` or `revoke` for the configuration `of` to its end.
+    async fn run_for(&self, name: &str, of: &str, more: Vec<(&'static str, String)>) -> HandlerResult {
+        self.end_leftover().await;
+        let path = self.directory.join(name);
+        if !script_file::exists(&path)? {
+            return Err(self.missing(name).into());
+        }
+        let mut environment =
+            vec![("OS_UPGRADE_HOST", self.host.clone()), ("OS_UPGRADE_CONFIG_NAME", of.to_owned())];
+        environment.extend(more);
+        // They belong to no command, so operators are not shown what they print.
+        let output = CommandOutput::default();
+        let record = |group| self.configuring.record(group);
+        let started = Script::start_recorded(&path, name, &environment, &output, record).await;
+        let mut script = started.map_err(|error| format!("cannot run {}: {error}", path.display()))?;
+        let finished = tokio::select! {
+            finished = script.wait() => Some(finished?),
+            () = self.shutdown.cancelled() => None,
+        };
+        let result = if let Some(finished) = finished {
+            success(name, &finished)
+        } else {
+            script.stop().await;
+            Err(format!("{name} was stopped").into())
+        };
+        self.configuring.clear();
+        result
+    }
+
     /// Runs once, before the first script; by then this process has locked the state directory.
     async fn end_leftover(&self) {
         let mut cleared = self.cleared.lock().await;
         if !*cleared {
             self.leftover.end().await;
+            self.configuring.end().await;
+            self.content.clear();
             *cleared = true;
         }
     }
@@ -154,9 +201,26 @@ impl Worker for Scripts {
             None => Ok(Versions::default()),
         }
     }
+
+    async fn configure(&self, configuration: &Configuration) -> HandlerResult {
+        self.end_leftover().await;
+        let written = self.content.write(configuration.content());
+        let written =
+            written.map_err(|error| format!("cannot write the content for {CONFIGURE}: {error}"))?;
+        let more = vec![
+            ("OS_UPGRADE_CONFIG_FILE", written.path().display().to_string()),
+            ("OS_UPGRADE_CONFIG_ID", configuration.id().to_string()),
+        ];
+        self.run_for(CONFIGURE, configuration.name(), more).await
+    }
+
+    async fn revoke(&self, name: &str) -> HandlerResult {
+        self.run_for("revoke", name, Vec::new()).await
+    }
 }
 
 impl Scripts {
+    /// That there is no script `name`.
     fn missing(&self, name: &str) -> String {
         format!("there is no script {}", self.directory.join(name).display())
     }
