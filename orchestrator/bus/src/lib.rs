@@ -3,6 +3,7 @@
 //! - [`connect`]: the connection and its state;
 //! - [`streams`]: the orchestrator's streams, created and inspected;
 //! - [`journal`], [`commands`], [`worker_reports`]: publishing to each stream and reading from it;
+//! - [`desired`]: what hosts are to have;
 //! - [`side_streams`]: streams beside those that decide, such as what hosts' commands have printed;
 //! - [`consumers`]: consumers for workers that may not create their own;
 //! - [`latest`]: a queue in which the latest message of each key matters;
@@ -18,6 +19,7 @@
 pub mod commands;
 pub mod connect;
 pub mod consumers;
+pub mod desired;
 pub mod forward;
 pub mod host_reports;
 pub mod instances;

@@ -32,6 +32,8 @@ pub const WORKERS: &str = "os-upgrade:workers.*.*";
 pub const OUTPUTS: &str = "os-upgrade:output.*";
 /// Matches the items and the manifest of every host.
 pub const DESIRED: &str = "os-upgrade:desired.>";
+/// The fence of whoever writes what hosts are to have. No host's subject is as short.
+pub const DESIRED_LEADER: &str = "os-upgrade:desired.leader";
 /// Matches the reports of every host on what it has applied.
 pub const APPLIED: &str = "os-upgrade:applied.*";
 /// Matches every heartbeat (core NATS).
