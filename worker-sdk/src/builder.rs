@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
 use crate::driver::Driver;
+use crate::files::Roots;
 use crate::store::Store;
 use crate::{BootIdSource, Error, VersionsNotifier, Worker, connect};
 
@@ -34,6 +35,7 @@ pub struct WorkerBuilder {
     shutdown: CancellationToken,
     versions: VersionsNotifier,
     configures: bool,
+    roots: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,7 @@ impl WorkerBuilder {
             shutdown: CancellationToken::new(),
             versions: VersionsNotifier::default(),
             configures: false,
+            roots: Vec::new(),
         })
     }
 
@@ -178,6 +181,15 @@ impl WorkerBuilder {
         self
     }
 
+    /// Lets configurations have files below `directory`, an absolute path without links: the library puts them in place before it calls
+    /// [`Worker::configure`]. Also makes the worker take configurations, as [`Self::configures`] does.
+    #[must_use]
+    pub fn configuration_root(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.roots.push(directory.into());
+        self.configures = true;
+        self
+    }
+
     /// A notifier for changed versions, for use outside of handlers.
     pub fn versions_notifier(&self) -> VersionsNotifier {
         self.versions.clone()
@@ -190,6 +202,7 @@ impl WorkerBuilder {
     /// token ends it.
     pub async fn run<W: Worker>(self, worker: W) -> Result<(), Error> {
         let boot_id = self.boot_id.read()?;
+        let roots = Roots::new(self.roots).map_err(|error| Error::ConfigurationRoot(error.to_string()))?;
         let store = Store::open(&self.state_dir, &self.host)?;
         let key = self.configures.then(|| store.key()).transpose()?;
         let client = match self.nats {
@@ -219,6 +232,7 @@ impl WorkerBuilder {
             bus: Bus::new(client),
             store,
             key,
+            roots,
         };
         driver.run(boot_id, worker).await
     }

@@ -32,7 +32,12 @@ impl Configuration {
         &self.content.bytes
     }
 
-    /// The files that the library has put in place for it, or changed, before this call.
+    /// Whether it is files, which the library has put in place.
+    pub fn has_files(&self) -> bool {
+        !self.content.files.is_empty()
+    }
+
+    /// The files that the library has put in place, changed or removed for it since this handler last succeeded, or may have.
     pub fn changed(&self) -> &[PathBuf] {
         &self.changed
     }

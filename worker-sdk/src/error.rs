@@ -33,6 +33,9 @@ pub enum Error {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// Files cannot be put below a directory of [`WorkerBuilder::configuration_root`](crate::WorkerBuilder::configuration_root).
+    #[error("{0}")]
+    ConfigurationRoot(String),
     /// Another process serves this host from the same state directory.
     #[error("another worker holds {path}; one host has one worker")]
     StateDirLocked {
@@ -81,6 +84,7 @@ impl Error {
             | Self::NoNats
             | Self::NatsUrl(_)
             | Self::ForeignCredentials { .. }
+            | Self::ConfigurationRoot(_)
             | Self::UnsafeStateDir { .. } => true,
             Self::Access(error) => error.is_usage(),
             Self::StateDir { .. } | Self::StateDirLocked { .. } | Self::BootId { .. } | Self::Connect(_) => {

@@ -1,6 +1,5 @@
 //! Files of a host's configuration: puts them below configured roots, and removes them. A file that this worker has not
-//! put there, or that somebody has changed since, is neither replaced nor removed. What the worker has put where is in a
-//! file of its state, which is not kept here.
+//! put there, or that somebody has changed since, is neither replaced nor removed.
 //!
 //! A change takes three steps, so that a worker that is killed at any moment knows its own files afterwards:
 //!
@@ -22,6 +21,7 @@
 mod directory;
 mod error;
 mod paths;
+mod state_file;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +36,7 @@ use self::directory::{Access, Directory, Found, check_root, digest};
 pub(crate) use self::error::FilesError;
 pub(crate) use self::paths::Roots;
 use self::paths::{Location, ancestors};
+pub(crate) use self::state_file::{FilesOfName, FilesState};
 
 /// How many files one name may have: each may need an open directory.
 const FILES_MAX: usize = 256;

@@ -41,7 +41,6 @@ mod configuration;
 mod connect;
 mod driver;
 mod error;
-#[cfg_attr(not(test), expect(dead_code, reason = "the driver of configuration uses it"))]
 mod files;
 mod output;
 mod progress;

@@ -1,4 +1,4 @@
-//! The state directory: `<host>.json`, the state file; `<host>.desired.json`, that of configurations; `.corrupt` beside them, the last ones
+//! The state directory: `<host>.json`, the state file; `<host>.desired.json`, that of configurations, and `<host>.files.json`, of files that were put for them; `.corrupt` beside them, the last ones
 //! that could not be read; `<host>.key`, to which configurations are sealed; `<host>.lock`, held while a worker runs. Several hosts may share a directory. Whoever can write to it could have a
 //! worker repeat or skip an upgrade, or overwrite any file by a link, so it must belong to the worker alone.
 
@@ -13,6 +13,7 @@ use os_upgrade_worker_rules::{DesiredState, Loaded, StateFile, StateFileError};
 use zeroize::Zeroizing;
 
 use crate::Error;
+use crate::files::FilesState;
 
 /// The state directory of one host, locked.
 #[derive(Debug)]
@@ -98,6 +99,30 @@ impl Store {
     /// As [`Self::save`], of configurations.
     pub(crate) fn save_desired(&self, state: &DesiredState) -> io::Result<()> {
         self.write(&self.desired_path(), &state.to_bytes())
+    }
+
+    /// As [`Self::load`], of the files that were put. Without it none is this worker's.
+    pub(crate) fn load_files(&self) -> Result<FilesState, Error> {
+        match self.read(&self.files_path(), FilesState::parse)? {
+            Loaded::File(state) => Ok(*state),
+            Loaded::Nothing => Ok(FilesState::new(self.host.clone())),
+            Loaded::Corrupt { error } => {
+                tracing::error!(
+                    "which files this worker has put cannot be read, a copy is kept ({error}); move those files away"
+                );
+                Ok(FilesState::new(self.host.clone()))
+            }
+        }
+    }
+
+    /// As [`Self::save`], of the files that were put.
+    pub(crate) fn save_files(&self, state: &FilesState) -> io::Result<()> {
+        let bytes = state.to_bytes().ok_or_else(|| io::Error::other("there are too many of them"))?;
+        self.write(&self.files_path(), &bytes)
+    }
+
+    fn files_path(&self) -> PathBuf {
+        self.path.with_extension("files.json")
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -105,21 +105,26 @@ pub trait Worker: Send + Sync + 'static {
     }
 
     /// Puts a configuration in force in place of an earlier one of its name, if there is one. Called for a worker with
-    /// [`WorkerBuilder::configures`](crate::WorkerBuilder::configures) when the host is to have it. Fails by default.
+    /// [`WorkerBuilder::configures`](crate::WorkerBuilder::configures) when the host is to have it. By default one of files is
+    /// in force once the library has put them in place, and any other is an error.
     ///
     /// It must be idempotent: it is called again after an error and after it was cut off, and may be called for what is in force already.
     /// After an error it is called again later, up to five minutes, as long as the host is to have it. A command may be under way
     /// meanwhile, such as `upgrade`.
     fn configure(&self, configuration: &Configuration) -> impl Future<Output = HandlerResult> + Send {
-        let _ = configuration;
-        std::future::ready(Err("this worker takes no configuration".into()))
+        std::future::ready(if configuration.has_files() {
+            Ok(())
+        } else {
+            let error = "this worker takes configurations of files only: give its provider a path";
+            Err(error.into())
+        })
     }
 
     /// Takes the configuration of this name out of force. Called when the host is no longer to have it, also if `configure` has only been
-    /// begun for it. As idempotent as [`Self::configure`], and fails by default.
+    /// begun for it; the library has removed its files. As idempotent as [`Self::configure`]. Does nothing by default.
     fn revoke(&self, name: &str) -> impl Future<Output = HandlerResult> + Send {
         let _ = name;
-        std::future::ready(Err("this worker takes no configuration".into()))
+        std::future::ready(Ok(()))
     }
 }
 

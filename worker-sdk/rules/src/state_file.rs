@@ -18,7 +18,7 @@ use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, RunId, json};
 use serde::{Deserialize, Serialize};
 
 /// The format that this version writes, and the only one that it reads.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 /// The largest state file that is read, in bytes.
 pub const STATE_FILE_BYTES_MAX: usize = 64 * 1024;
 /// How many answers are kept: those of the last two or three runs.
@@ -241,10 +241,7 @@ impl StateFile {
 }
 
 /// Reads a file of the state directory, of this format and at most `bytes_max`.
-pub(crate) fn read<'de, F: Deserialize<'de>>(
-    bytes: &'de [u8],
-    bytes_max: usize,
-) -> Result<F, StateFileError> {
+pub fn read<'de, F: Deserialize<'de>>(bytes: &'de [u8], bytes_max: usize) -> Result<F, StateFileError> {
     #[derive(Deserialize)]
     struct Head {
         format: u32,
@@ -261,7 +258,7 @@ pub(crate) fn read<'de, F: Deserialize<'de>>(
 }
 
 /// The contents of a file of the state directory.
-pub(crate) fn written(file: &impl Serialize) -> Vec<u8> {
+pub fn written(file: &impl Serialize) -> Vec<u8> {
     let mut bytes =
         serde_json::to_vec_pretty(file).expect("a state file has string keys and no fallible part");
     bytes.push(b'\n');

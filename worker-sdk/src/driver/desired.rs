@@ -17,7 +17,7 @@ use os_upgrade_worker_rules::{
     DesiredAction, DesiredEvent, DesiredLogic, DesiredMessage, DesiredState, Level, Loaded, limits,
 };
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, info_span, warn};
@@ -27,6 +27,7 @@ use crate::bus::Bus;
 use crate::configuration::{Configuration, Secret};
 use crate::store::Store;
 use crate::{HandlerResult, Worker};
+pub(super) use place::Files;
 use reader::{Access, Reader};
 
 /// How many events of the reader may wait.
@@ -64,6 +65,7 @@ impl Offer {
 pub(super) struct Parts {
     pub(super) key: PrivateKey,
     pub(super) loaded: Loaded<DesiredState>,
+    pub(super) files: Files,
     pub(super) host: HostName,
     pub(super) store: Arc<Store>,
     pub(super) bus: Bus,
@@ -77,7 +79,9 @@ impl Parts {
         worker: Arc<W>,
         tasks: &mut JoinSet<()>,
     ) -> (Configurations<W>, Offer) {
-        let Self { key, loaded, host, store, bus, shutdown } = self;
+        let Self { key, loaded, files, host, store, bus, shutdown } = self;
+        // For whoever approves the host to compare.
+        info!(%host, key = %key.public(), "configurations of this host are sealed to this key");
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let access = watch::Sender::new(Access::Unknown);
         let offer = Offer { key: key.public(), access: access.subscribe() };
@@ -93,6 +97,7 @@ impl Parts {
             started,
             logic,
             loaded: Some(loaded),
+            files: Arc::new(files),
             host,
             worker,
             store,
@@ -121,6 +126,7 @@ pub(super) struct Configurations<W> {
     logic: DesiredLogic,
     /// The state file, until the loop begins.
     loaded: Option<Loaded<DesiredState>>,
+    files: Arc<Files>,
     host: HostName,
     worker: Arc<W>,
     store: Arc<Store>,
@@ -203,7 +209,7 @@ impl<W: Worker> Configurations<W> {
 
     async fn save(&self, state: DesiredState) -> DesiredEvent {
         let store = Arc::clone(&self.store);
-        let saved = tokio::task::spawn_blocking(move || store.save_desired(&state)).await;
+        let saved = spawn_blocking(move || store.save_desired(&state)).await;
         match saved.map_err(std::io::Error::other).flatten() {
             Ok(()) => DesiredEvent::StateSaved,
             Err(error) => DesiredEvent::StateSaveFailed(error.to_string()),
@@ -220,20 +226,25 @@ impl<W: Worker> Configurations<W> {
             return;
         };
         let span = info_span!("configure", host = %self.host, name = item.name, id = %item.id);
-        let worker = Arc::clone(&self.worker);
+        let (worker, files) = (Arc::clone(&self.worker), Arc::clone(&self.files));
         let handler = async move {
-            let changed = place::place(&item.name, &content)?;
-            let configuration = Configuration { name: item.name, id: item.id, content, changed };
-            worker.configure(&configuration).await
+            let (name, placing) = (item.name.clone(), Arc::clone(&files));
+            let placed = spawn_blocking(move || (placing.place(&name, &content), content)).await;
+            let (changed, content) = placed?;
+            let configuration =
+                Configuration { name: item.name.clone(), id: item.id, content, changed: changed? };
+            worker.configure(&configuration).await?;
+            Ok(spawn_blocking(move || files.handled(&item.name)).await??)
         };
         self.run(handler.instrument(span));
     }
 
     fn revoke(&mut self, name: String) {
         let span = info_span!("revoke", host = %self.host, name);
-        let worker = Arc::clone(&self.worker);
+        let (worker, files) = (Arc::clone(&self.worker), Arc::clone(&self.files));
         let handler = async move {
-            place::remove(&name)?;
+            let of = name.clone();
+            spawn_blocking(move || files.remove(&of)).await??;
             worker.revoke(&name).await
         };
         self.run(handler.instrument(span));

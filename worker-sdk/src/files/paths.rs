@@ -54,6 +54,11 @@ impl Roots {
         checked.collect::<Result<_, _>>().map(Self)
     }
 
+    /// The roots, for people.
+    fn names(&self) -> String {
+        if self.0.is_empty() { "there is none".to_owned() } else { self.0.join(", ") }
+    }
+
     /// Where `path` is: below the longest root that it begins with. A root itself is not below a shorter one.
     pub(crate) fn locate<'a>(&'a self, path: &'a str) -> Result<Location<'a>, FilesError> {
         let failed = |fault| FilesError::Path { path: shown(path), fault };
@@ -64,7 +69,7 @@ impl Roots {
         };
         let found = self.0.iter().filter_map(below).max_by_key(|(root, _)| root.len());
         let Some((root, rest)) = found.filter(|(_, rest)| !rest.is_empty()) else {
-            return Err(FilesError::NotBelowRoot { path: path.to_owned(), roots: self.0.join(", ") });
+            return Err(FilesError::NotBelowRoot { path: path.to_owned(), roots: self.names() });
         };
         let (parents, name) = rest.rsplit_once('/').expect("it begins with a slash");
         if is_temporary(name) {

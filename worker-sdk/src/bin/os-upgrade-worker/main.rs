@@ -164,6 +164,9 @@ fn builder(args: WorkerArgs, host: &str, shutdown: CancellationToken) -> anyhow:
     for (key, value) in &args.labels {
         builder = builder.label(key, value);
     }
+    for root in args.config_roots {
+        builder = builder.configuration_root(root);
+    }
     for address in &args.addresses {
         builder = builder.address(address);
     }

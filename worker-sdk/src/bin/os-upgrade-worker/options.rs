@@ -69,6 +69,11 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = positive_duration)]
     pub(crate) reboot_wait: Duration,
 
+    /// Directory below which configurations from the orchestrator may have files, an absolute path without links; may be
+    /// given several times. The host then takes configurations of files
+    #[arg(long = "config-root", value_name = "DIR")]
+    pub(crate) config_roots: Vec<PathBuf>,
+
     /// Label of the host; may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,

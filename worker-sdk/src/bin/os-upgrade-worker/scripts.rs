@@ -203,6 +203,9 @@ impl Worker for Scripts {
     }
 
     async fn configure(&self, configuration: &Configuration) -> HandlerResult {
+        if configuration.has_files() && !self.can_configure()? {
+            return Ok(());
+        }
         self.end_leftover().await;
         let written = self.content.write(configuration.content());
         let written =
@@ -215,6 +218,9 @@ impl Worker for Scripts {
     }
 
     async fn revoke(&self, name: &str) -> HandlerResult {
+        if !self.can_configure()? {
+            return Ok(());
+        }
         self.run_for("revoke", name, Vec::new()).await
     }
 }

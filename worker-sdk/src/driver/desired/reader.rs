@@ -15,6 +15,8 @@ use crate::driver::input::{SUBSCRIBE_PAUSE, subscribed};
 
 /// How often the manifest is read without an occasion.
 const READ_EVERY: Duration = Duration::from_mins(1);
+/// How long after an occasion it is read once more: the server that has answered may not have had the newest one yet.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// The shortest time between two reads, however many hints there are.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
@@ -47,6 +49,7 @@ impl Reader {
         let mut failures = 0;
         let mut retry_now = true;
         loop {
+            let mut pause = if retry_now { READ_AGAIN_AFTER } else { READ_EVERY };
             // Which finds out how JetStream is reached.
             self.bus.await_stream(subject::CONTROL_STREAM).await;
             let epoch = link.borrow_and_update().epoch;
@@ -65,11 +68,11 @@ impl Reader {
                 }
                 Err(error) => {
                     failures += 1;
+                    pause = pause_after(failures);
                     self.note_failure(&error, &mut throttle);
                 }
             }
             tokio::time::sleep(READ_PAUSE).await;
-            let pause = if failures == 0 { READ_EVERY } else { pause_after(failures) };
             // The sender lives in `bus`, so waiting for the link cannot fail.
             tokio::select! {
                 _ = link.wait_for(|link| link.connected && link.epoch != epoch) => retry_now = true,
