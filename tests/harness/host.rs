@@ -152,6 +152,17 @@ impl Host {
         self
     }
 
+    /// Adds scripts for configurations, which log them.
+    #[must_use]
+    pub fn with_configuration_scripts(self) -> Self {
+        self.script(
+            "configure",
+            "say \"configure $OS_UPGRADE_CONFIG_NAME $(cat \"$OS_UPGRADE_CONFIG_FILE\")\"",
+        );
+        self.script("revoke", "say \"revoke $OS_UPGRADE_CONFIG_NAME\"");
+        self
+    }
+
     /// Makes `script` log that it runs, and fail with this message.
     pub fn fail(&self, script: &str, message: &str) {
         self.script(script, &format!("say {script}-fails\nheld {script}\necho '{message}' >&2\nexit 1"));

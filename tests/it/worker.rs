@@ -2,6 +2,7 @@
 
 mod check;
 mod commands;
+mod configuration;
 mod faults;
 mod handlers;
 mod image;

@@ -19,9 +19,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::bus::Bus;
+use crate::files::Roots;
 use crate::progress::{self, ProgressReporter};
 use crate::store::Store;
 use crate::{BootIdSource, Error, VersionsNotifier, Worker};
+use desired::Files;
 use executor::{Executor, SHUTDOWN_GRACE};
 use input::Input;
 use presence::Occasion;
@@ -41,6 +43,8 @@ pub(crate) struct Driver {
     pub(crate) store: Store,
     /// What configurations are sealed to, if the worker takes any.
     pub(crate) key: Option<PrivateKey>,
+    /// Where they may have files.
+    pub(crate) roots: Roots,
 }
 
 impl Driver {
@@ -57,6 +61,7 @@ impl Driver {
             Some(key) => Some(desired::Parts {
                 key,
                 loaded: store.load_desired()?,
+                files: Files::new(self.roots, Arc::clone(&store), store.load_files()?),
                 host: host.clone(),
                 store: Arc::clone(&store),
                 bus: self.bus.clone(),

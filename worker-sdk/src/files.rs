@@ -30,27 +30,17 @@ use std::path::PathBuf;
 
 use nix::unistd::{Group, User, getegid, geteuid};
 use os_upgrade_protocol::FileEntry;
-use serde::{Deserialize, Serialize};
 
 use self::directory::{Access, Directory, Found, check_root, digest};
 pub(crate) use self::error::FilesError;
 pub(crate) use self::paths::Roots;
 use self::paths::{Location, ancestors};
-pub(crate) use self::state_file::{FilesOfName, FilesState};
+pub(crate) use self::state_file::{FilesOfName, FilesState, OwnedFile};
 
 /// How many files one name may have: each may need an open directory.
 const FILES_MAX: usize = 256;
 /// The permission bits of a file for which none are given. It may hold secrets.
 const MODE: u32 = 0o600;
-
-/// A file that this worker has put on the host, or is about to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OwnedFile {
-    pub(crate) path: String,
-    /// The SHA-256, in hexadecimal digits, of what it may contain: one, or those before and after a change that may have
-    /// been cut off.
-    pub(crate) digests: Vec<String>,
-}
 
 /// What a change has led to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use os_upgrade_auth::{self as auth, Proof, Rights};
 use os_upgrade_protocol::HostName;
 use os_upgrade_settings::{Error, NatsMode, parse};
-use os_upgrade_worker_rules::StateFile;
+use os_upgrade_worker_rules::{DesiredState, StateFile};
 
 use crate::text::{is_object, is_one_line};
 
@@ -18,6 +18,15 @@ pub fn state_file(data: &[u8]) {
     assert!(is_object(data));
     assert_eq!(file.host, host);
     assert_eq!(StateFile::parse(&file.to_bytes(), &host).expect("a written value is read back"), file);
+}
+
+/// A worker's state of configurations.
+pub fn desired_state(data: &[u8]) {
+    let host = HostName::new("h1").expect("a name");
+    let Ok(state) = DesiredState::parse(data, &host) else { return };
+    assert!(is_object(data));
+    assert_eq!(state.host, host);
+    assert_eq!(DesiredState::parse(&state.to_bytes(), &host).expect("a written value is read back"), state);
 }
 
 /// The file with the tokens of API callers.

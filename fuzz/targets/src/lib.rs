@@ -17,7 +17,7 @@ pub use bus::{
     announcement, applied, command, content, control, forward, hint, manifest, output, progress, reply,
     subject, versions,
 };
-pub use files::{settings, state_file, token_file};
+pub use files::{desired_state, settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
 pub use sites::{site_answer, site_request};
@@ -28,7 +28,7 @@ pub use zone_file::zone_file;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 28] = [
+pub const TARGETS: [(&str, Target); 29] = [
     ("announcement", announcement),
     ("applied", applied),
     ("claim", claim),
@@ -36,6 +36,7 @@ pub const TARGETS: [(&str, Target); 28] = [
     ("config", config),
     ("content", content),
     ("control", control),
+    ("desired_state", desired_state),
     ("forward", forward),
     ("journal", journal),
     ("lock_answer", lock_answer),

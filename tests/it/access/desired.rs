@@ -14,8 +14,10 @@ pub(super) fn get(subject: &str) -> String {
 }
 
 /// The messages that the credentials of `own` must not publish.
-pub(super) fn publishes(own: &HostName, other: &HostName) -> [(String, String); 3] {
+pub(super) fn publishes(own: &HostName, other: &HostName) -> [(String, String); 5] {
     [
+        subject::desired_hint(own),
+        subject::desired_hint(other),
         subject::desired_manifest(own),
         subject::desired_manifest(other),
         subject::desired_item(other, &item("1")),

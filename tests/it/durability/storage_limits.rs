@@ -95,9 +95,9 @@ async fn reached_limit_of_the_journal_is_named() {
 /// What is left of each limit, before it is reached.
 #[tokio::test]
 async fn limits_are_shown_with_what_is_left() {
-    let account = "max_mem: 1000000, max_streams: 7, max_consumers: 200000";
+    let account = "max_mem: 1000000, max_streams: 9, max_consumers: 200000";
     let (rows, metrics) = rows_with_account(account).await;
-    assert_eq!(rows["streams of account"], "6 of 7, 1 left");
+    assert_eq!(rows["streams of account"], "8 of 9, 1 left");
     assert_eq!(
         rows["storage of account memory"],
         "0 of 1000000 bytes, 1000000 left; the site stores nothing there"
@@ -109,8 +109,8 @@ async fn limits_are_shown_with_what_is_left() {
     assert!((1_997_000_000..=2_000_000_000).contains(&limit), "{server}");
     let of = |what: &str| format!("{{of=\"{what}\"}}");
     for line in [
-        format!("limit_streams{} 7", of("account")),
-        format!("streams{} 6", of("account")),
+        format!("limit_streams{} 9", of("account")),
+        format!("streams{} 8", of("account")),
         format!("limit_consumers{} 10000", of(subject::JOURNAL_STREAM)),
     ] {
         assert!(metrics.contains(&format!("os_upgrade_nats_{line}\n")), "{line}: {metrics}");
@@ -132,8 +132,9 @@ async fn rows_with_account(limits: &str) -> (BTreeMap<String, String>, String) {
     let mut orchestrator = Orchestrator::new(&nats.url(), "");
     orchestrator.start_ready().await;
     let jetstream = jetstream::new(nats.client().await);
-    eventually("the stream of output", async || jetstream.get_stream(subject::OUTPUT_STREAM).await.ok())
-        .await;
+    for stream in [subject::OUTPUT_STREAM, subject::DESIRED_STREAM, subject::APPLIED_STREAM] {
+        eventually(stream, async || jetstream.get_stream(stream).await.ok()).await;
+    }
     let (code, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
     assert_eq!(code, Some(0), "{printed}");
     let rows: Vec<Value> = serde_json::from_str(&printed).unwrap();
@@ -156,8 +157,8 @@ async fn streams_that_do_not_fit_are_a_problem() {
     .await;
     let (code, printed, _) = orchestrator.command(&["doctor"]).await;
     assert_eq!(code, Some(1), "{printed}");
-    let streams = "problem  streams of account: 0 of 5, 5 left; 6 of the site are missing\n";
+    let streams = "problem  streams of account: 0 of 5, 5 left; 8 of the site are missing\n";
     let consumers =
-        "problem  consumers of account: 0, and 1000 for each stream; 6 streams of the site are missing\n";
+        "problem  consumers of account: 0, and 1000 for each stream; 8 streams of the site are missing\n";
     assert!(printed.contains(streams) && printed.contains(consumers), "{printed}");
 }

@@ -1,6 +1,6 @@
 """A worker for one host, `worker.py HOST DIRECTORY`, with NATS at $OS_UPGRADE_NATS_URL. It runs the scripts prepare,
 upgrade (exit status 194: reboot required), reboot and versions of DIRECTORY. Any error ends it: let systemd restart it."""
-import asyncio, json, os, pathlib, sqlite3, ssl, subprocess, sys, time, urllib.parse, nats
+import asyncio, json, os, pathlib, sqlite3, ssl, subprocess, sys, time, urllib.parse, nats, configuration
 HOST, DIRECTORY = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 TOKEN = urllib.parse.quote(HOST, safe="").replace(".", "%2E").replace("~", "%7E")
 BOOT = pathlib.Path(os.environ.get("BOOT_ID_FILE", "/proc/sys/kernel/random/boot_id")).read_text()
@@ -62,7 +62,8 @@ async def main():
     nc = await nats.connect(URL, user_credentials=CREDENTIALS, tls=ssl.create_default_context(cafile=CA))
     js = nc.jetstream(prefix="os-upgrade.js" if CREDENTIALS else "$JS.API")
     beats = asyncio.create_task(every(10, nc.publish, f"os-upgrade.presence.{TOKEN}"))
-    says = {"host": HOST, "application": "python-worker", "heartbeats": True}
+    configured = await configuration.start(nc, js, HOST, TOKEN, DIRECTORY, state, save)
+    says = {"host": HOST, "application": "python-worker", "heartbeats": True, **configured}
     await js.publish(f"os-upgrade:workers.python-worker.{TOKEN}", json.dumps(says).encode())
     if CREDENTIALS:  # Only the orchestrator may create the consumer.
         await nc.request(f"os-upgrade.consumer.{TOKEN}", b'{"ack-wait-secs":10}', timeout=5)

@@ -214,7 +214,13 @@ impl DesiredLogic {
             return Ok(manifest);
         };
         if manifest.site != *site {
-            return Err((ManifestRefusal::OtherSite, format!("{} instead of {site}", manifest.site)));
+            let detail = format!(
+                "{} instead of {site}; if the host has moved there, stop its worker and remove {}.desired.json in its state \
+                 directory",
+                manifest.site,
+                self.file.host.token()
+            );
+            return Err((ManifestRefusal::OtherSite, detail));
         }
         if manifest.revision < *revision {
             let show = |revision: &Revision| format!("{} of epoch {}", revision.sequence, revision.epoch);

@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn items_are_opened_by_their_host() {
         let (key, h1) = (PrivateKey::generate(), host("h1"));
-        for content in [&b""[..], b"secret", &vec![7; 512 * 1024]] {
+        let large = vec![7; 512 * 1024];
+        for content in [&b""[..], b"secret", &large] {
             let sealed = seal(&key.public(), &of(&h1, "app", AT), content).unwrap();
             assert_eq!(sealed.len(), content.len() + OVERHEAD_BYTES);
             assert_eq!(key.open(&of(&h1, "app", AT), &sealed).unwrap().as_slice(), content);
@@ -165,6 +166,20 @@ mod tests {
     fn keys_without_a_secret_are_refused() {
         let zero = HostKey::new([0; 32]);
         assert_eq!(seal(&zero, &of(&host("h1"), "app", AT), b"secret"), Err(SealError));
+    }
+
+    /// Sealed by `cryptography` 48 in Python to the key whose bytes are 1 to 32, as docs/worker-protocol.md opens it.
+    #[test]
+    fn other_implementations_agree() {
+        let hex = "2655bbc5d02da6d3ea989f92e0013b5c88fec856369b6f8de031e25409ecda02\
+                   df0237cc2fb6499ebc47103439c91705f37a01b3a82c00c961b59eedfbbb7f521e1a06";
+        let digits: Vec<u8> =
+            hex.chars().map(|digit| u8::try_from(digit.to_digit(16).unwrap()).unwrap()).collect();
+        let sealed: Vec<u8> = digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect();
+        let key: Vec<u8> = (1..=32).collect();
+        let opened =
+            PrivateKey::from_bytes(&key).unwrap().open(&of(&host("h1"), "app", AT), &sealed).unwrap();
+        assert_eq!(opened.as_slice(), b"{\"files\":[]}\nsecret");
     }
 
     /// The worker in Python makes the same of it: see docs/worker-protocol.md.

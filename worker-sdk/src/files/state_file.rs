@@ -8,10 +8,17 @@ use os_upgrade_worker_rules::StateFileError;
 use os_upgrade_worker_rules::state_file::{FORMAT, read, written};
 use serde::{Deserialize, Serialize};
 
-use super::OwnedFile;
-
 /// The largest such file that is read and written, in bytes.
 const FILES_STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A file that this worker has put on the host, or is about to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OwnedFile {
+    pub(crate) path: String,
+    /// The SHA-256, in hexadecimal digits, of what it may contain: one, or those before and after a change that may have
+    /// been cut off.
+    pub(crate) digests: Vec<String>,
+}
 
 /// The files of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -313,7 +313,13 @@ async fn failures_cost_one_item() {
             applied("other-name", None, Some(&sealed)),
             applied("foreign", None, Some(&sealed)),
             missing,
-            applied("placed", None, Some("no root is configured for /etc/app.conf")),
+            applied(
+                "placed",
+                None,
+                Some(
+                    "/etc/app.conf is not below a root for files (there is none): choose another path, or configure a root for it",
+                ),
+            ),
             applied("fine", Some("f1"), None),
             other.clone(),
         ]

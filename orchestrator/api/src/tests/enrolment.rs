@@ -61,7 +61,10 @@ async fn keys_are_approved_as_they_were_seen() {
     assert_eq!(status().await, Word::Known(KeyState::Waiting));
     assert_eq!(approve(second).await.0, 204);
     let key = shown(&api, "h01").await.key.unwrap();
-    assert_eq!((key.status, key.approved, key.announced), (Word::Known(KeyState::Pinned), Some(second), Some(second)));
+    assert_eq!(
+        (key.status, key.approved, key.announced),
+        (Word::Known(KeyState::Pinned), Some(second), Some(second))
+    );
     assert_eq!(key.approved_by.as_deref(), Some("api"));
     assert!(shown(&api, "h02").await.key.is_none());
     let (_, _, metrics) = api.send(Request::get("/metrics").body(Body::empty()).unwrap()).await;

@@ -215,7 +215,9 @@ fn only(hosts: Vec<Value>, is_meant: impl Fn(&Host<'_>) -> bool) -> anyhow::Resu
 
 async fn approve(options: Approve) -> Result<(), Failure> {
     let client = options.remote.client()?;
-    let keys = new_keys(&client).await.map_err(Failure::unchanged)?;
+    // What nobody has announced has no key.
+    let keys =
+        if options.new { BTreeMap::new() } else { new_keys(&client).await.map_err(Failure::unchanged)? };
     let hosts = selected(&client, &options, &keys).await?;
     let output = options.remote.output;
     for (host, key) in hosts.iter().filter_map(|host| Some((host, keys.get(host)?))) {

@@ -50,7 +50,7 @@ impl fmt::Display for DesiredMessage {
                     ManifestRefusal::OtherSite => "it is of another site",
                     ManifestRefusal::Older => "it is older than the accepted one",
                     ManifestRefusal::Malformed => "it is malformed",
-                    ManifestRefusal::Other => "of a reason that is not known",
+                    ManifestRefusal::Other => "for a reason that is not known",
                 };
                 write!(f, "the manifest is refused, and nothing changes: {why}: {detail}")
             }

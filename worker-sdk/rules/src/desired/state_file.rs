@@ -28,7 +28,8 @@ pub struct Accepted {
 #[serde(rename_all = "kebab-case")]
 pub struct DesiredState {
     format: u32,
-    host: HostName,
+    /// Whose state this is.
+    pub host: HostName,
     /// The newest manifest that was accepted, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Accepted>,

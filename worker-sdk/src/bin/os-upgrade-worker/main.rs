@@ -89,12 +89,13 @@ async fn exec(args: ExecArgs) -> anyhow::Result<()> {
         .with_context(|| format!("cannot use the scripts in {}", args.dir.display()))?;
     let host = host(args.worker.host.as_deref())?;
     let state_dir = std::path::absolute(&args.worker.state_dir)?;
+    let leftover = Leftover::of_host(&state_dir, &host, "script")?;
     let progress = state_dir.join(format!("{}.progress", HostName::new(&host)?.token()));
     let shutdown = shutdown_on_signals()?;
     let scripts = Scripts {
         directory,
         host: host.clone(),
-        leftover: Leftover::of_host(&state_dir, &host, "script")?,
+        leftover,
         progress: ProgressFile::new(progress),
         configuring: Leftover::of_host(&state_dir, &host, "configuring")?,
         content: ContentFile::of_host(&state_dir, &host, std::env::var_os("XDG_RUNTIME_DIR").as_deref())?,
