@@ -8,6 +8,7 @@ mod bus;
 mod files;
 mod http;
 mod journal;
+mod provider;
 mod sites;
 mod text;
 mod window;
@@ -20,6 +21,7 @@ pub use bus::{
 pub use files::{desired_state, settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
+pub use provider::{provider_answer, provider_url};
 pub use sites::{site_answer, site_request};
 pub use window::window;
 pub use zone_file::zone_file;
@@ -28,7 +30,7 @@ pub use zone_file::zone_file;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 29] = [
+pub const TARGETS: [(&str, Target); 31] = [
     ("announcement", announcement),
     ("applied", applied),
     ("claim", claim),
@@ -45,6 +47,8 @@ pub const TARGETS: [(&str, Target); 29] = [
     ("manifest", manifest),
     ("output", output),
     ("progress", progress),
+    ("provider_answer", provider_answer),
+    ("provider_url", provider_url),
     ("query", query),
     ("reply", reply),
     ("settings", settings),

@@ -476,7 +476,8 @@ mod tests {
             ..View::default()
         };
         let mut state = State::default();
-        let decided = approve(&state, &View::default(), (&[approved.clone()], &BTreeMap::new()), "eve");
+        let decided =
+            approve(&state, &View::default(), (std::slice::from_ref(approved), &BTreeMap::new()), "eve");
         apply(&mut state, decided);
         let decided = withdraw(&state, &announcing(1), withdrawn, "eve", "stolen");
         apply(&mut state, decided);

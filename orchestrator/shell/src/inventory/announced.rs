@@ -326,9 +326,9 @@ mod tests {
     #[test]
     fn one_application_of_a_host_takes_configuration() {
         let mut host = AnnouncedHost::default();
-        for number in [2, 1, 3] {
+        for (number, key) in [(2, Some([2; 32])), (1, None), (3, Some([3; 32]))] {
             let Said::Announced(mut said) = announced(number) else { unreachable!() };
-            said.announcement.configures = (number != 1).then(|| HostKey::new([number as u8; 32]));
+            said.announcement.configures = key.map(HostKey::new);
             host.record(&application(number), number as u64, Said::Announced(said));
         }
         let (seen, _) = host.seen().unwrap();
