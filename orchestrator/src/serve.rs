@@ -21,6 +21,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
+use os_upgrade_adapters::providers::Providers;
 use os_upgrade_adapters::reboot_command::RebootCommands;
 use os_upgrade_adapters::{self as adapters, Adapters};
 use os_upgrade_api as api;
@@ -42,7 +43,7 @@ use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::host_reports::HostReports;
 use os_upgrade_site::instances::{About, Cluster};
 use os_upgrade_site::published_state::PublishedState;
-use os_upgrade_site::strongbox::Secret;
+use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::{History, OpenError, Position, Projector, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -220,7 +221,7 @@ fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
     let zones = shared.zones.borrow().clone();
     let parts = Parts {
         settings: instance_settings(&settings, directory.instance(), zones, store, newest_record),
-        adapters: adapters(&settings, locks, nodes, strongbox.credentials(&shared.published)),
+        adapters: adapters(&settings, locks, nodes, &strongbox, &shared.published),
         strongbox,
         history: history.clone(),
         projection: channels.records,
@@ -347,14 +348,16 @@ fn spawn<T: Send + 'static>(
     })
 }
 
-/// What carries out jobs. The `credentials` are for the lock server.
+/// What carries out jobs, and asks providers.
 fn adapters(
     settings: &Settings,
     locks: Option<FleetLockClient>,
     cluster: Option<adapters::cluster::Cluster>,
-    credentials: Option<Secret>,
+    strongbox: &Strongbox,
+    published: &Arc<ArcSwap<PublishedState>>,
 ) -> Adapters {
-    let lock_server = locks.map(|locks| locks.with_credentials(credentials));
+    let lock_server = locks.map(|locks| locks.with_credentials(strongbox.credentials(published)));
+    let providers = Providers::new(strongbox.clone(), Arc::clone(published));
     let reboot_commands = RebootCommands::from_settings(settings);
     for (key, command) in reboot_commands.iter().flat_map(RebootCommands::commands) {
         // It may be installed before a host is to reboot, so that this keeps nothing from running.
@@ -363,7 +366,7 @@ fn adapters(
             tracing::warn!("[reboot] {key}: {program} cannot be executed by this user, or is not there");
         }
     }
-    Adapters { lock_server, cluster, reboot_commands }
+    Adapters { lock_server, cluster, reboot_commands, providers }
 }
 
 /// The streams from which the store is filled; `None` if one is missing, since then nothing is read from the other either.

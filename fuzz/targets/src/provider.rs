@@ -41,7 +41,7 @@ pub fn provider_answer(input: &[u8]) {
     let Reply { outcome, retry_after } = answer().interpret(asked, DateTime::UNIX_EPOCH);
     assert!(retry_after.is_none_or(|pause| pause <= RETRY_AFTER_MAX && matches!(status, 429 | 500..=599)));
     match outcome {
-        Outcome::Content { bytes, validator } => {
+        Outcome::Content { content: bytes, validator } => {
             assert!(status == 200 && bytes.as_slice() == body && body.len() <= ITEM_BYTES_MAX);
             let asked = Asked { validator: Some(&validator), html: false };
             let again = answer().interpret(asked, DateTime::UNIX_EPOCH);

@@ -17,6 +17,7 @@ use os_upgrade_shell::jobs::JobReport;
 
 use crate::cluster::Cluster;
 use crate::fleet_lock_client::FleetLockClient;
+use crate::providers::Providers;
 use crate::reboot_command::RebootCommands;
 
 /// The clients of all systems.
@@ -28,6 +29,8 @@ pub struct Adapters {
     pub cluster: Option<Cluster>,
     /// The operator's commands that reboot hosts; `None` if none are configured.
     pub reboot_commands: Option<RebootCommands>,
+    /// The providers of configuration.
+    pub providers: Providers,
 }
 
 impl Adapters {

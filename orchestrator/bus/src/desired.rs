@@ -4,37 +4,19 @@
 //! earlier one, and never of a later one: that is compared, and the stream takes the new one only if what was compared is still the last.
 //! So once a leader's fence is stored, nothing of an earlier leader is stored any more, however long that was paused.
 
+use std::collections::BTreeSet;
+
 use async_nats::HeaderMap;
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use bytes::Bytes;
 use os_upgrade_protocol::{DesiredFence, HostName, ItemId, Manifest, header as names, subject};
 
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_shell::delivery::{DesiredFenced, DesiredStored};
+
 use super::Bus;
-
-/// What became of a fence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DesiredFenced {
-    /// It is stored, with this sequence.
-    Stored(u64),
-    /// A later leader has put its own, so this instance does not lead any more.
-    Superseded,
-    /// The stream is another site's.
-    CrossedSite { site: String },
-    /// It may be stored or not: to be tried again.
-    Unknown,
-}
-
-/// What became of an item or a manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DesiredStored {
-    /// It is stored, with this sequence.
-    Stored(u64),
-    /// The fence is no longer the last one: it is certainly not stored.
-    Fenced,
-    /// It may be stored or not. Only after another fence it can no longer become so.
-    Unknown,
-}
+use super::purge::subjects;
 
 impl Bus {
     /// Puts `fence` in place of an earlier one.
@@ -73,15 +55,49 @@ impl Bus {
         self.publish_desired(subject::desired_item(host, id), fence, sealed).await
     }
 
-    /// Publishes what `host` is to have under the fence at this sequence.
-    pub async fn publish_manifest(&self, host: &HostName, manifest: &Manifest, fence: u64) -> DesiredStored {
-        self.publish_desired(subject::desired_manifest(host), fence, manifest.to_payload().into()).await
+    /// Publishes what `host` is to have under the fence at this sequence, tells the host, and deletes what the manifest no longer names: the
+    /// `replaced` items, and whatever is older than the fence, of which no later leader can know. It is stored only if all that is done.
+    pub async fn publish_manifest(
+        &self,
+        host: &HostName,
+        manifest: &Manifest,
+        replaced: &[ItemId],
+        fence: u64,
+    ) -> DesiredStored {
+        let subject = subject::desired_manifest(host);
+        let stored = self.publish_desired(subject, fence, manifest.to_payload().into()).await;
+        if let DesiredStored::Stored(_) = stored {
+            // The host looks once a minute anyway.
+            drop(self.client.publish(subject::desired_hint(host), Bytes::new()).await);
+            if let Err(error) = self.delete_unnamed(host, manifest, replaced, fence).await {
+                tracing::debug!(%host, error, "cannot delete what the host is not to have any more");
+                return DesiredStored::Unknown;
+            }
+        }
+        stored
     }
 
-    /// Deletes an item that no manifest names any more. Returns whether it is certainly not in the stream any more.
-    pub async fn delete_item(&self, host: &HostName, id: &ItemId) -> bool {
-        let Ok(stream) = self.stream(subject::DESIRED_STREAM).await else { return false };
-        stream.purge().filter(subject::desired_item(host, id)).await.is_ok()
+    async fn delete_unnamed(
+        &self,
+        host: &HostName,
+        manifest: &Manifest,
+        replaced: &[ItemId],
+        fence: u64,
+    ) -> Result<(), String> {
+        let stream = self.stream(subject::DESIRED_STREAM).await.map_err(|error| with_causes(&error))?;
+        let named: BTreeSet<String> =
+            manifest.items.iter().map(|item| subject::desired_item(host, &item.id)).collect();
+        let replaced: BTreeSet<String> = replaced.iter().map(|id| subject::desired_item(host, id)).collect();
+        for on in subjects(&stream, &subject::desired_items(host)).await? {
+            let purge = stream.purge().filter(&on);
+            let purged = match () {
+                () if named.contains(&on) => continue,
+                () if replaced.contains(&on) => purge.await,
+                () => purge.sequence(fence).await,
+            };
+            purged.map_err(|error| with_causes(&error))?;
+        }
+        Ok(())
     }
 
     async fn publish_desired(&self, subject: String, fence: u64, payload: Bytes) -> DesiredStored {

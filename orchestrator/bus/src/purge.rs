@@ -47,6 +47,15 @@ impl Bus {
         {
             outputs.purge().filter(subject::output(host)).await.map_err(|error| with_causes(&error))?;
         }
+        // What it is to have is nothing by now; that it says so is forgotten.
+        for (name, filter) in [
+            (subject::APPLIED_STREAM, subject::applied(host)),
+            (subject::DESIRED_STREAM, subject::desired_items(host)),
+        ] {
+            if let Some(stream) = self.find_stream(name).await.map_err(|error| with_causes(&error))? {
+                stream.purge().filter(filter).await.map_err(|error| with_causes(&error))?;
+            }
+        }
         if is_back { Ok(()) } else { self.delete_consumer(&subject::consumer(host)).await }
     }
 
@@ -94,7 +103,7 @@ impl Bus {
 }
 
 /// The subjects in `stream` that match `filter`.
-async fn subjects(stream: &Stream, filter: &str) -> Result<Vec<String>, Failed> {
+pub(super) async fn subjects(stream: &Stream, filter: &str) -> Result<Vec<String>, Failed> {
     let listed = stream.info_with_subjects(filter).await.map_err(|error| with_causes(&error))?;
     let subjects = listed.map_ok(|(subject, _)| subject).try_collect().await;
     subjects.map_err(|error: InfoError| with_causes(&error))

@@ -9,7 +9,9 @@ use async_nats::jetstream::stream::{self, RawMessageErrorKind};
 use async_nats::{Client, Message};
 use bytes::Bytes;
 use futures::StreamExt;
-use os_upgrade_protocol::limits::{ANNOUNCEMENT_BYTES_MAX, PROGRESS_BYTES_MAX, VERSIONS_BYTES_MAX};
+use os_upgrade_protocol::limits::{
+    ANNOUNCEMENT_BYTES_MAX, APPLIED_BYTES_MAX, PROGRESS_BYTES_MAX, VERSIONS_BYTES_MAX,
+};
 use os_upgrade_protocol::{Heartbeat, Hint, HostName, NameError, subject};
 use os_upgrade_shell::inventory::WorkerMessage;
 use tokio_util::sync::CancellationToken;
@@ -99,6 +101,12 @@ impl Bus {
             .await;
     }
 
+    /// Puts what hosts have of what they are to have into `queue`, stored reports first, until `stop`.
+    pub async fn read_applied(&self, stop: CancellationToken, queue: Latest<WorkerMessage>) {
+        self.read((subject::APPLIED_STREAM, Delivery::Pulled), 1, stop, &queue, |_, read| applied(&read))
+            .await;
+    }
+
     /// Deletes the messages with these sequences from the stream of announcements, one after the other. Returns how many
     /// were deleted, or are not there: the next one could not be deleted.
     ///
@@ -166,6 +174,21 @@ fn versions(read: &Read) -> Option<(String, WorkerMessage)> {
         }
         Err(error) => {
             tracing::warn!(subject, %error, "versions");
+            None
+        }
+    }
+}
+
+fn applied(read: &Read) -> Option<(String, WorkerMessage)> {
+    let Read::Message(message) = read else { return None };
+    let subject = message.subject.to_string();
+    match subject::applied_host(&subject) {
+        Ok(host) => {
+            let payload = cut(message.payload.clone(), APPLIED_BYTES_MAX);
+            Some((subject, WorkerMessage::Applied { host, payload }))
+        }
+        Err(error) => {
+            tracing::warn!(subject, %error, "report on what a host has");
             None
         }
     }

@@ -3,16 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use async_nats::jetstream::{self, Context};
+use futures::StreamExt as _;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::connect::connect;
-use os_upgrade_bus::desired::{DesiredFenced, DesiredStored};
 use os_upgrade_credentials::Access;
 use os_upgrade_jetstream::desired_stream;
-use os_upgrade_protocol::{DesiredFence, HostName, ItemId, Manifest, Revision, subject};
+use os_upgrade_protocol::{DesiredFence, HostName, Item, ItemId, ItemKind, Manifest, Revision, subject};
+use os_upgrade_shell::delivery::{DesiredFenced, DesiredStored};
 use os_upgrade_worker_sdk::testing::NatsServer;
 
 struct Site {
     bus: Bus,
+    client: async_nats::Client,
     jetstream: Context,
     _server: NatsServer,
 }
@@ -21,9 +23,10 @@ impl Site {
     async fn start() -> Self {
         let server = NatsServer::start().await.unwrap();
         let (bus, _) = connect(&[server.url().to_owned()], Access::default(), "test").await.unwrap();
-        let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+        let client = async_nats::connect(server.url()).await.unwrap();
+        let jetstream = jetstream::new(client.clone());
         jetstream.create_stream(desired_stream()).await.unwrap();
-        Self { bus, jetstream, _server: server }
+        Self { bus, client, jetstream, _server: server }
     }
 
     /// The sequence of the fence of the leader whose fence in the control stream has `sequence`, after the restoration `epoch`.
@@ -62,15 +65,15 @@ fn host() -> HostName {
 async fn nothing_of_an_earlier_leader_is_stored() {
     let (site, h1) = (Site::start().await, host());
     let earlier = site.fence(0, 5).await;
-    let stored = site.bus.publish_manifest(&h1, &manifest(1), earlier).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], earlier).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     let later = site.fence(0, 9).await;
     let id = ItemId::new("1").unwrap();
-    assert_eq!(site.bus.publish_manifest(&h1, &manifest(2), earlier).await, DesiredStored::Fenced);
+    assert_eq!(site.bus.publish_manifest(&h1, &manifest(2), &[], earlier).await, DesiredStored::Fenced);
     assert_eq!(site.bus.publish_item(&h1, &id, "x".into(), earlier).await, DesiredStored::Fenced);
     assert_eq!(site.bus.fence_desired(&fence("hall-1", 0, 5)).await, DesiredFenced::Superseded);
     assert_eq!(site.manifest(&h1).await, Some(Revision { epoch: 0, sequence: 1 }));
-    let stored = site.bus.publish_manifest(&h1, &manifest(3), later).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(3), &[], later).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     assert_eq!(site.manifest(&h1).await, Some(Revision { epoch: 0, sequence: 3 }));
     // A restored site counts its fences anew.
@@ -84,11 +87,11 @@ async fn fences_outlive_a_purge_of_the_stream() {
     let earlier = site.fence(0, 5).await;
     let stream = site.jetstream.get_stream(subject::DESIRED_STREAM).await.unwrap();
     stream.purge().await.unwrap();
-    assert_eq!(site.bus.publish_manifest(&h1, &manifest(1), earlier).await, DesiredStored::Fenced);
+    assert_eq!(site.bus.publish_manifest(&h1, &manifest(1), &[], earlier).await, DesiredStored::Fenced);
     // What is on the subject and is no fence orders nobody.
     site.jetstream.publish(subject::DESIRED_LEADER, "moo".into()).await.unwrap().await.unwrap();
     let later = site.fence(0, 5).await;
-    let stored = site.bus.publish_manifest(&h1, &manifest(1), later).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], later).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
 }
 
@@ -100,18 +103,32 @@ async fn the_stream_of_another_site_is_left_alone() {
     assert_eq!(site.bus.fence_desired(&fence("hall-2", 9, 99)).await, crossed);
 }
 
+/// What it no longer names is deleted, whether that is known or from an earlier leader. What is on its way under this fence stays.
 #[tokio::test]
 async fn items_that_are_no_longer_named_are_deleted() {
     let (site, h1) = (Site::start().await, host());
-    let fence = site.fence(0, 5).await;
-    let [old, new] = ["old", "new"].map(|id| ItemId::new(id).unwrap());
-    for id in [&old, &new] {
+    let [lost, replaced, named, under_way] =
+        ["lost", "replaced", "named", "under-way"].map(|id| ItemId::new(id).unwrap());
+    let store = async |id, fence| {
         let stored = site.bus.publish_item(&h1, id, "sealed".into(), fence).await;
         assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
+    };
+    let earlier = site.fence(0, 5).await;
+    store(&lost, earlier).await;
+    let fence = site.fence(0, 9).await;
+    for id in [&replaced, &named, &under_way] {
+        store(id, fence).await;
     }
-    assert!(site.bus.delete_item(&h1, &old).await);
+    let sealed = Revision { epoch: 0, sequence: 1 };
+    let item = Item { kind: ItemKind::Configuration, name: "app".to_owned(), id: named.clone(), sealed };
+    let manifest = Manifest { items: vec![item], ..manifest(1) };
+    let mut hints = site.client.subscribe(subject::desired_hint(&h1)).await.unwrap();
+    site.client.flush().await.unwrap();
+    let stored = site.bus.publish_manifest(&h1, &manifest, std::slice::from_ref(&replaced), fence).await;
+    assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     let stream = site.jetstream.get_stream(subject::DESIRED_STREAM).await.unwrap();
     let has = async |id| stream.direct_get_last_for_subject(subject::desired_item(&h1, id)).await.is_ok();
-    assert!(!has(&old).await && has(&new).await);
-    assert!(site.bus.delete_item(&h1, &old).await, "it is not there");
+    assert!(!has(&lost).await && !has(&replaced).await);
+    assert!(has(&named).await && has(&under_way).await);
+    assert!(hints.next().await.is_some(), "the host is told");
 }

@@ -79,6 +79,17 @@ fn sentence(event: &SiteEvent) -> String {
         SiteEvent::KeyPinned { host, key, actor } => {
             format!("key {key} of {host} approved{}", by(actor.as_deref()))
         }
+        SiteEvent::ItemStored { host, provider } => format!("{host} is to have what {provider} gives now"),
+        SiteEvent::ItemRevoked { host, provider } => {
+            format!("{host} is to have nothing of {provider} any more")
+        }
+        SiteEvent::PollRequested { provider, host, actor } => {
+            let about = host.as_ref().map(|host| format!(" about {host}")).unwrap_or_default();
+            format!("provider {provider} asked{about} for {actor}")
+        }
+        SiteEvent::DeliveryResumed { host, actor } => {
+            format!("delivery to {} resumed by {actor}", host.as_deref().unwrap_or("all hosts"))
+        }
         SiteEvent::HostRemoved { host, actor, reason } => {
             format!("{host} removed by {actor}{}", because(Some(reason)))
         }

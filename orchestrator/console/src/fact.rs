@@ -1,8 +1,8 @@
 //! Facts in a few words, and how much they matter to people.
 
 use os_upgrade_kernel::fact::{
-    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact, RestorationFact,
-    RunFact, SecretFact, SlotFact,
+    ConfigFact, ControlFact, DesiredFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact,
+    RestorationFact, RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{Fact, HostEvent, MissedRun, NodeStep, Reason, StopCause};
@@ -35,6 +35,7 @@ pub fn summary(fact: &Fact) -> (Importance, String) {
         Fact::Queue(fact) => queue(fact),
         Fact::Node(fact) => node(fact),
         Fact::Enrolment(fact) => enrolment(fact),
+        Fact::Desired(fact) => desired(fact),
         Fact::Pause(fact) => pause(fact),
         Fact::Config(fact) => config(fact),
         Fact::Secret(fact) => secret(fact),
@@ -179,6 +180,27 @@ fn enrolment(fact: &EnrolmentFact) -> (Importance, String) {
             (Outcome, format!("deferral of {host} is over"))
         }
         EnrolmentFact::HostPurged { host } => (Bookkeeping, format!("what was stored of {host} deleted")),
+    }
+}
+
+fn desired(fact: &DesiredFact) -> (Importance, String) {
+    use Importance::{Bookkeeping, Outcome, Step};
+    match fact {
+        DesiredFact::ItemStored { host, provider, .. } => {
+            (Step, format!("{host} is to have what {provider} gives now"))
+        }
+        DesiredFact::ItemRevoked { host, provider } => {
+            (Step, format!("{host} is to have nothing of {provider} any more"))
+        }
+        DesiredFact::ManifestStored { host, .. } => (Bookkeeping, format!("manifest of {host} stored")),
+        DesiredFact::PollRequested { provider, host, actor } => {
+            let about = host.as_ref().map(|host| format!(" about {host}")).unwrap_or_default();
+            (Outcome, format!("{provider} asked{about} for {actor}"))
+        }
+        DesiredFact::DeliveryResumed { host, actor, .. } => {
+            let to = host.as_ref().map_or_else(|| "all hosts".to_owned(), ToString::to_string);
+            (Outcome, format!("delivery to {to} resumed by {actor}"))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::fact::{EnrolmentFact, LockFact, NodeFact, QueueFact};
+use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, LockFact, NodeFact, QueueFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{ClientId, Fact, NodeStep};
 use os_upgrade_protocol::{GroupName, HostName, time};
@@ -94,6 +94,20 @@ impl<'a> Entry<'a> {
                     ..entry("deferral ended")
                 },
                 EnrolmentFact::HostPurged { .. } => return None,
+            },
+            Fact::Desired(fact) => match fact {
+                DesiredFact::PollRequested { provider, host, .. } => Self {
+                    hosts: host.as_ref().map_or(&[], std::slice::from_ref),
+                    reason: Some(provider.as_str().into()),
+                    ..entry("provider asked")
+                },
+                DesiredFact::DeliveryResumed { host, .. } => Self {
+                    hosts: host.as_ref().map_or(&[], std::slice::from_ref),
+                    ..entry("delivery resumed")
+                },
+                DesiredFact::ItemStored { .. }
+                | DesiredFact::ItemRevoked { .. }
+                | DesiredFact::ManifestStored { .. } => return None,
             },
             Fact::Run(_)
             | Fact::Slot(_)

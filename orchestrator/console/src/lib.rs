@@ -8,6 +8,7 @@ mod clock;
 pub mod commands;
 mod config;
 mod describe;
+mod desired;
 mod enrolment;
 mod event;
 mod fact;

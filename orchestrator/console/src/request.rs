@@ -15,6 +15,7 @@ impl Describe for Refusal {
             Self::Enrolment(refusal) => refusal.describe(f),
             Self::Slot(refusal) => refusal.describe(f),
             Self::Lock(denied) => denied.describe(f),
+            Self::Desired(refusal) => refusal.describe(f),
             Self::Reboot(refusal) => refusal.describe(f),
             Self::Node(refusal) => refusal.describe(f),
             Self::Secret(refusal) => refusal.describe(f),

@@ -42,7 +42,7 @@ pub enum AuditList {
     Configuration,
     /// Secrets stored and removed, and new keys of the strongbox.
     Strongbox,
-    /// Hosts approved, withdrawn and removed, and nodes that operators had uncordoned.
+    /// Hosts approved, withdrawn and removed, nodes that operators had uncordoned, and what operators did about what hosts are to have.
     Enrolment,
     /// Runs that were due and did not start.
     MissedRuns,

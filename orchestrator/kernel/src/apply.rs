@@ -15,6 +15,7 @@ impl State {
             Fact::Queue(fact) => return self.apply_queue(fact, at),
             Fact::Node(fact) => return self.apply_node(fact, at),
             Fact::Enrolment(fact) => self.apply_enrolment(fact, at),
+            Fact::Desired(fact) => self.apply_desired(fact, at),
             Fact::Pause(fact) => self.apply_pause(fact, at),
             Fact::Config(fact) => self.apply_config(fact, at),
             Fact::Secret(fact) => self.strongbox.apply(fact, at),

@@ -6,6 +6,7 @@ mod fact;
 mod fold;
 mod integer;
 mod max_failures;
+mod provider;
 pub(crate) mod request;
 mod settings;
 mod state;
@@ -14,6 +15,7 @@ mod warning;
 
 pub use self::fact::ConfigFact;
 pub use self::max_failures::MaxFailures;
+pub use self::provider::{ConfigProvider, FileMode, OnRemoval, PROVIDERS_MAX, ProviderKind, Selector};
 pub use self::request::{ConfigOperation, ConfigRefusal};
 pub use self::settings::{LockProvider, OnFailure, Reclaim, Settings};
 pub use self::state::{Config, ConfigError, Retries, Rollout, UnreachablePolicy, WorkerApplication};

@@ -4,17 +4,19 @@
 //! of facts; each applies to the state after the facts before it.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_protocol::{HostName, Revision, RunId};
+use os_upgrade_provider_rules::ProviderName;
 
 use crate::config::Settings;
 use crate::control::{self, ControlMessage};
+use crate::desired::StoredItem;
 use crate::fact::{ConfigFact, Fact};
 use crate::job::{self, JobDone};
 use crate::request::{self, Answer, Request};
 use crate::start::{self, BlockedStart};
 use crate::state::State;
 use crate::view::View;
-use crate::{enrolment, node, pause, reboot_queue, run, slot};
+use crate::{desired, enrolment, node, pause, reboot_queue, run, slot};
 
 /// Looks whether something follows from the state, from time, or from what is seen; `None` if nothing does.
 type Step = fn(&State, &View, DateTime<Utc>) -> Option<Vec<Fact>>;
@@ -71,6 +73,12 @@ pub enum Input {
         /// The sequence of its last announcement before it was removed.
         announced: u64,
     },
+    /// A provider gave something for a host, which is sealed and stored.
+    ItemStored { host: HostName, provider: ProviderName, item: StoredItem },
+    /// A provider has nothing for a host any more.
+    ItemRevoked { host: HostName, provider: ProviderName },
+    /// The manifest of a host is stored, and what it no longer names is deleted.
+    ManifestStored { host: HostName, revision: Revision },
     /// A leadership has begun.
     LeadershipBegan,
     /// This leader's fence has been stored.
@@ -127,6 +135,9 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         | Input::JobDone(_)
         | Input::Retracted { .. }
         | Input::Purged { .. }
+        | Input::ItemStored { .. }
+        | Input::ItemRevoked { .. }
+        | Input::ManifestStored { .. }
         | Input::LeadershipBegan
         | Input::FenceStored { .. }
         | Input::Settings(_)
@@ -175,6 +186,15 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
             Decision::facts(control::retracted(state, host, *sequence, *deleted))
         }
         Input::Purged { host, announced } => Decision::facts(enrolment::purged(state, host, *announced)),
+        Input::ItemStored { host, provider, item } => {
+            Decision::facts(desired::item_stored(state, host, provider, item))
+        }
+        Input::ItemRevoked { host, provider } => {
+            Decision::facts(desired::item_revoked(state, host, provider))
+        }
+        Input::ManifestStored { host, revision } => {
+            Decision::facts(desired::manifest_stored(state, host, *revision))
+        }
         Input::LeadershipBegan => Decision::facts(job::leadership_began(state)),
         Input::FenceStored { sequence, leader } => {
             Decision::facts(control::fence_stored(state, *sequence, leader))

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Command, CommandId, HostName};
 
+use crate::desired::{self, ManifestOrder};
 use crate::job::{self, Job};
 use crate::owner::Owner;
 use crate::run::Issued;
@@ -31,6 +32,8 @@ pub enum Effect {
     },
     /// Delete what is stored of a removed host.
     Purge(Purge),
+    /// Publish the manifest of a host, then delete the items that it no longer names.
+    Manifest(ManifestOrder),
 }
 
 /// A command to send.
@@ -75,10 +78,10 @@ pub struct Purge {
 
 /// Everything that should be under way, the most urgent first. Lazy: a caller at its limit stops early.
 pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    sends(state).chain(other_effects(state))
+    sends(state).chain(other_effects(state)).chain(manifests(state).map(Effect::Manifest))
 }
 
-/// Everything except commands to send: few at any time, apart from retractions at the end of a run, and purges after many
+/// Everything except commands to send, and manifests to publish: few at any time, apart from retractions at the end of a run, and purges after many
 /// hosts were removed.
 pub fn other_effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
     job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(retractions(state)).chain(purges(state))
@@ -88,6 +91,11 @@ pub fn other_effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
 pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
     let fenced = state.fence.as_ref().is_some_and(|fence| fence.passed);
     state.unsent_steps().filter(move |_| fenced).filter_map(|step| order(state, &step)).map(Effect::Send)
+}
+
+/// Manifests to publish: one for every host whose manifest is not known to be stored, once it may be.
+pub fn manifests(state: &State) -> impl Iterator<Item = ManifestOrder> + '_ {
+    desired::due(state)
 }
 
 /// The command of `step` that is to be sent.
@@ -112,7 +120,12 @@ fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {
 }
 
 fn purges(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    let due = state.enrolment.removed.iter().filter(|(_, removal)| !removal.purged);
+    // A host that is gone has nothing: that is said before it is forgotten.
+    let due = state
+        .enrolment
+        .removed
+        .iter()
+        .filter(|(host, removal)| !removal.purged && !state.desired.hosts.contains_key(*host));
     due.map(|(host, removal)| {
         let (announced, removed_at) = (removal.announced, removal.since);
         Effect::Purge(Purge { host: host.clone(), announced, removed_at })

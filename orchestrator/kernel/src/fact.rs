@@ -13,6 +13,7 @@ use strum::VariantNames as _;
 pub use crate::about::{About, AboutCommand, AuditList, OwnerRef, Part};
 pub use crate::config::ConfigFact;
 pub use crate::control::{ControlFact, IgnoreCause};
+pub use crate::desired::DesiredFact;
 pub use crate::enrolment::EnrolmentFact;
 pub use crate::node::NodeFact;
 pub use crate::pause::PauseFact;
@@ -95,6 +96,8 @@ families! {
     Node(NodeFact);
     /// Which hosts take part.
     Enrolment(EnrolmentFact);
+    /// What hosts are to have.
+    Desired(DesiredFact);
     /// The pause of the site.
     Pause(PauseFact);
     /// The configuration and the settings.

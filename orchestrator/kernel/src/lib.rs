@@ -28,6 +28,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 mod decide;
+pub mod desired;
 mod effects;
 pub mod enrolment;
 pub mod fact;
@@ -62,12 +63,16 @@ pub use clock::{Clock, ClockDoubt};
 pub use config::difference::Difference;
 pub use config::tag::Expected;
 pub use config::{
-    Config, ConfigOperation, ConfigRefusal, LockProvider, OnFailure, Reclaim, Settings, Warning,
-    lasting_warnings, next_start, warnings,
+    Config, ConfigOperation, ConfigProvider, ConfigRefusal, FileMode, LockProvider, OnFailure, OnRemoval,
+    PROVIDERS_MAX, ProviderKind, Reclaim, Selector, Settings, Warning, lasting_warnings, next_start,
+    warnings,
 };
 pub use control::{ControlMessage, InReplyTo};
 pub use decide::{Decision, Input, decide};
-pub use effects::{Effect, Order, Purge, effects, is_wanted, other_effects, sends};
+pub use desired::{
+    Desired, DesiredHost, DesiredItem, DesiredOperation, DesiredRefusal, ManifestOrder, StoredItem,
+};
+pub use effects::{Effect, Order, Purge, effects, is_wanted, manifests, other_effects, sends};
 pub use enrolment::{
     Approval, Deferral, Enrolled, Enrolment, EnrolmentOperation, EnrolmentRefusal, KeyState, PinnedKey,
     Withdrawal,
@@ -106,5 +111,5 @@ pub use start::{
 };
 pub use state::{ApplyError, State};
 pub use system_job::Subject;
-pub use view::{Configures, Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
+pub use view::{Configures, Poll, Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
 pub use why::{Cause, Explainer, Explanation, HostBlocker, Why};

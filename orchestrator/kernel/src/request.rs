@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Accepted;
 use crate::config::{ConfigOperation, ConfigRefusal};
+use crate::desired::{DesiredOperation, DesiredRefusal};
 use crate::enrolment::{EnrolmentOperation, EnrolmentRefusal};
 use crate::fact::Fact;
 use crate::node::{NodeOperation, NodeRefusal};
@@ -15,7 +16,7 @@ use crate::secrets::{SecretOperation, SecretRefusal};
 use crate::slot::{Denied, LockOperation, SlotOperation, SlotRefusal};
 use crate::state::State;
 use crate::view::View;
-use crate::{config, enrolment, node, pause, reboot_queue, run, secrets, slot};
+use crate::{config, desired, enrolment, node, pause, reboot_queue, run, secrets, slot};
 
 /// A request for an operation `O`: of one family, or of any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +105,8 @@ families! {
     Config(ConfigOperation) refused as ConfigRefusal,
     /// About enrolment: which hosts take part.
     Enrolment(EnrolmentOperation) refused as EnrolmentRefusal,
+    /// About what hosts are to have.
+    Desired(DesiredOperation) refused as DesiredRefusal,
     /// About slots, by operators.
     Slot(SlotOperation) refused as SlotRefusal,
     /// About slots, by external FleetLock clients.
@@ -137,6 +140,9 @@ pub(crate) fn decide(
         }
         Operation::Enrolment(operation) => {
             enrolment::request::decide(state, view, operation, actor, now).map_err(Refusal::Enrolment)
+        }
+        Operation::Desired(operation) => {
+            desired::request::decide(state, view, operation, actor).map_err(Refusal::Desired)
         }
         Operation::Reboot(operation) => {
             reboot_queue::request::decide(state, view, operation, actor).map_err(Refusal::Reboot)

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Settings, tag};
 use crate::control::{Fence, IgnoredReplies};
+use crate::desired::Desired;
 use crate::enrolment::{Deferral, Enrolled, Enrolment};
 use crate::fact::{About, OwnerRef};
 use crate::left_out::is_default;
@@ -41,6 +42,9 @@ pub struct State {
     /// Which hosts operators approved or withdrew.
     #[serde(default, skip_serializing_if = "Enrolment::is_empty")]
     pub enrolment: Enrolment,
+    /// What hosts are to have.
+    #[serde(default, skip_serializing_if = "Desired::is_unused")]
+    pub desired: Desired,
     /// Slots that hosts hold, or may hold, on behalf of runs.
     pub slots: OrdMap<HostName, Slot>,
     /// The active run.
@@ -81,7 +85,7 @@ pub struct State {
     /// The Kubernetes nodes that are cordoned, or may be.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub nodes: OrdMap<HostName, Node>,
-    /// When the site was last restored, in seconds since 1970; 0 if it never was.
+    /// When the site was last restored, in seconds since 1970, and at least one more than the time before; 0 if it never was.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restored: i64,
 }
@@ -99,6 +103,7 @@ impl Default for State {
             semaphores,
             strongbox: Strongbox::default(),
             enrolment: Enrolment::default(),
+            desired: Desired::default(),
             slots: OrdMap::new(),
             run: None,
             last_run: None,

@@ -1,10 +1,13 @@
 //! The view: what is currently seen of the site, passed with every input. It is not durable; anything concluded from it
 //! becomes a fact.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_calendar::Zones;
-use os_upgrade_protocol::{ApplicationName, GroupName, HostKey, HostName};
+use os_upgrade_protocol::{ApplicationName, Applied, GroupName, HostKey, HostName};
+use os_upgrade_provider_rules::{Failure, ProviderName};
 
 use crate::clock::Clock;
 use crate::config::WorkerApplication;
@@ -28,6 +31,10 @@ pub struct View {
     pub has_awaited_replies: bool,
     /// Why slots cannot be requested here, if a secret that this requires cannot be used.
     pub sealed: Option<Sealed>,
+    /// What hosts say that they have of what they are to have.
+    pub applied: OrdMap<HostName, Arc<Applied>>,
+    /// What each provider said last of each host; only the leader has asked.
+    pub polls: OrdMap<ProviderName, OrdMap<HostName, Poll>>,
     /// The Kubernetes nodes of hosts, by host. `None` if they have not been seen of late, or there is no cluster.
     pub nodes: Option<OrdMap<HostName, SeenNode>>,
     /// The leader's answer whether a due run can start; absent on the leader itself, and until it is known. Only the
@@ -72,6 +79,17 @@ pub struct SeenHost {
     pub announced_at: Option<DateTime<Utc>>,
     /// The sequence of its last announcement.
     pub announced: u64,
+}
+
+/// What a provider said of what a host is to have, to this leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Poll {
+    /// When it last said something; absent if it has not yet.
+    pub confirmed_at: Option<DateTime<Utc>>,
+    /// How often in a row asking has failed since.
+    pub failures: u32,
+    /// How it failed last; absent if it has not since.
+    pub failure: Option<Failure>,
 }
 
 /// That an application of a host takes configuration.
@@ -154,6 +172,11 @@ impl View {
     /// The key that `host` announces, if any.
     pub fn announced_key(&self, host: &HostName) -> Option<&HostKey> {
         self.hosts.get(host)?.configures.as_ref().map(|configures| &configures.key)
+    }
+
+    /// What `host` says that it has of what it is to have.
+    pub fn applied(&self, host: &HostName) -> Option<&Applied> {
+        self.applied.get(host).map(Arc::as_ref)
     }
 
     /// Hosts that serve one of `applications`, each with the first application that it serves.

@@ -13,6 +13,9 @@ use crate::validator::{Condition, Validator};
 /// How many bytes of an answer are read. An item has at most [`ITEM_BYTES_MAX`] of them.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// The longest `Retry-After` that is honoured.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
+
 /// An HTTP answer: the parts that matter.
 #[derive(Debug)]
 pub struct Answer<'a> {
@@ -36,13 +39,13 @@ pub struct Asked<'a> {
     pub html: bool,
 }
 
-/// What a provider says about a host.
+/// What a provider says about a host. `C` is what is made of a content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Outcome<C = ContentBytes> {
     /// The same as before.
     Unchanged { validator: Validator },
     /// This, which is new or was not known to this leader.
-    Content { bytes: ContentBytes, validator: Validator },
+    Content { content: C, validator: Validator },
     /// The host is to have nothing (any more): 404 or 410.
     Removed,
     /// Nothing.
@@ -51,13 +54,13 @@ pub enum Outcome {
 
 /// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    pub outcome: Outcome,
+pub struct Reply<C = ContentBytes> {
+    pub outcome: Outcome<C>,
     /// How long the server wants no requests at all, about whatever host.
     pub retry_after: Option<Duration>,
 }
 
-impl From<Failure> for Reply {
+impl<C> From<Failure> for Reply<C> {
     fn from(failure: Failure) -> Self {
         Self { outcome: Outcome::Failed(failure), retry_after: None }
     }
@@ -68,7 +71,8 @@ impl Answer<'_> {
     pub fn interpret(self, asked: Asked<'_>, now: DateTime<Utc>) -> Reply {
         let may_pause = matches!(self.status, 429 | 500..=599);
         let retry_after = self.retry_after.filter(|_| may_pause);
-        let retry_after = retry_after.and_then(|value| read_retry_after(value, self.date, now));
+        let retry_after =
+            retry_after.and_then(|value| read_retry_after(value, self.date, now, RETRY_AFTER_MAX));
         let outcome = match self.status {
             200 => self.interpret_content(asked).unwrap_or_else(Outcome::Failed),
             304 => match asked.validator {
@@ -103,7 +107,7 @@ impl Answer<'_> {
         if asked.validator.is_some_and(|last| last.is_same_content(&validator)) {
             return Ok(Outcome::Unchanged { validator });
         }
-        Ok(Outcome::Content { bytes, validator })
+        Ok(Outcome::Content { content: bytes, validator })
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod answer;
 mod backoff;
+mod bucket;
 mod content;
 mod due;
 mod failure;
@@ -15,14 +16,15 @@ mod schedule;
 mod url_template;
 mod validator;
 
-pub use answer::{ANSWER_BYTES_MAX, Answer, Asked, Outcome, Reply};
+pub use answer::{ANSWER_BYTES_MAX, Answer, Asked, Outcome, RETRY_AFTER_MAX, Reply};
 pub use backoff::pause;
+pub use bucket::Bucket;
 pub use content::ContentBytes;
 pub use due::{Phase, is_due_between, next_due};
 pub use failure::{CredentialsProblem, Failure, Remedy};
 pub use name::{ProviderName, ProviderNameError};
 pub use now::Now;
-pub use retry_after::{RETRY_AFTER_MAX, read_retry_after};
+pub use retry_after::read_retry_after;
 pub use schedule::{Limits, Noted, PairStatus, Question, Schedule, Ticket};
 pub use url_template::{HostUrlError, Origin, OriginError, UrlTemplate, UrlTemplateError, names_html};
 pub use validator::{Condition, Validator};

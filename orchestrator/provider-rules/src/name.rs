@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use os_upgrade_protocol::is_word;
 use serde::{Deserialize, Serialize};
 
 /// The longest name, in bytes.
@@ -29,10 +30,7 @@ impl ProviderName {
     /// # Errors
     /// It is not one.
     pub fn new(text: &str) -> Result<Self, ProviderNameError> {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        let is_name =
-            (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(fits);
-        if is_name { Ok(Self(text.into())) } else { Err(ProviderNameError) }
+        if is_word(text, NAME_BYTES_MAX) { Ok(Self(text.into())) } else { Err(ProviderNameError) }
     }
 
     /// The name as text.

@@ -4,23 +4,25 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-/// The longest `Retry-After` that is honoured.
-pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
-
-/// The pause that a `Retry-After` asks for, in seconds or until a date; at most [`RETRY_AFTER_MAX`]. A date is compared with the
+/// The pause that a `Retry-After` asks for, in seconds or until a date; at most `max`. A date is compared with the
 /// server's own `Date`, or with `now`, when the answer arrived.
-pub fn read_retry_after(value: &[u8], date: Option<&[u8]>, now: DateTime<Utc>) -> Option<Duration> {
+pub fn read_retry_after(
+    value: &[u8],
+    date: Option<&[u8]>,
+    now: DateTime<Utc>,
+    max: Duration,
+) -> Option<Duration> {
     let text = str::from_utf8(value).ok()?.trim();
     let pause = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // What does not fit into 64 bits is more than the maximum.
-        text.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
+        text.parse().map_or(max, Duration::from_secs)
     } else {
         let until = http_date(text)?;
         let sent = date.and_then(|date| http_date(str::from_utf8(date).ok()?));
         // The date may be in the past.
         (until - sent.unwrap_or(now)).to_std().unwrap_or_default()
     };
-    Some(pause.min(RETRY_AFTER_MAX))
+    Some(pause.min(max))
 }
 
 /// A date in any of the forms of HTTP.
@@ -53,9 +55,10 @@ mod tests {
             ("1.5", None, None),
             ("soon", None, None),
         ] {
-            let pause = read_retry_after(text.as_bytes(), date.map(str::as_bytes), now);
+            let pause =
+                read_retry_after(text.as_bytes(), date.map(str::as_bytes), now, Duration::from_hours(1));
             assert_eq!(pause, expected.map(Duration::from_secs), "{text}");
         }
-        assert_eq!(read_retry_after(b"\xff", None, now), None);
+        assert_eq!(read_retry_after(b"\xff", None, now, Duration::MAX), None);
     }
 }

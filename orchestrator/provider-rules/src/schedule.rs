@@ -7,7 +7,6 @@
 //! A host is never asked about twice at once: not even when its provider was changed or a new leadership began, after which the
 //! outcome of what is still under way does not count.
 
-mod bucket;
 mod pair;
 mod provider;
 
@@ -122,7 +121,7 @@ impl Schedule {
     }
 
     /// The question with `ticket` was answered or has failed.
-    pub fn finish(&mut self, now: Now, ticket: Ticket, reply: &Reply) -> Noted {
+    pub fn finish<C>(&mut self, now: Now, ticket: Ticket, reply: &Reply<C>) -> Noted {
         let Some((name, host)) = self.asked.remove(&ticket) else { return Noted::Stale };
         let Some(provider) = self.providers.get_mut(&name) else { return Noted::Stale };
         let noted = provider.finish(&host, ticket, now, reply);

@@ -9,14 +9,7 @@ use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::{Clock, ClockDoubt, Fact, Record, Trigger};
 use os_upgrade_protocol::HostName;
 
-/// The current time on both clocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Now {
-    /// Wall time, for deadlines and records. It may jump forwards or backwards.
-    pub wall: DateTime<Utc>,
-    /// Time since a fixed moment, for leases, retries and timeouts. It never goes backwards.
-    pub monotonic: Duration,
-}
+pub use os_upgrade_provider_rules::Now;
 
 /// Whether an operator has started a run in `record`, and so relies on the clock.
 pub(crate) fn vouches_for_clock(record: &Record) -> bool {

@@ -14,6 +14,7 @@ use os_upgrade_kernel::{Effect, Job, Order, Purge, Record, State, System, is_wan
 use os_upgrade_protocol::{CommandId, HostName};
 
 use crate::clock::Now;
+use crate::delivery::Deliver;
 use crate::jobs::{JobId, JobReport, Jobs, Pace, StartedJob, SystemLimits};
 
 /// How long to wait before a fence is tried again.
@@ -87,6 +88,8 @@ pub enum Dispatch {
     },
     /// Delete what is stored of a removed host.
     Purge(Purge),
+    /// Deliver what hosts are to have.
+    Deliver(Deliver),
 }
 
 /// What a leader dispatches from.
@@ -185,7 +188,7 @@ impl Dispatcher {
     }
 
     /// The fence under which commands may be published: of this leadership, in the journal, and read past.
-    fn open_fence(&self, state: &State) -> Option<u64> {
+    pub fn open_fence(&self, state: &State) -> Option<u64> {
         let Fence::Stored { sequence } = self.fence else { return None };
         state.fence.as_ref().filter(|fence| fence.sequence == sequence && fence.passed).map(|_| sequence)
     }
@@ -253,7 +256,8 @@ impl Dispatcher {
                         begun.push(Dispatch::Purge(purge));
                     }
                 }
-                Effect::Send(_) => {}
+                // Those have lists of their own.
+                Effect::Send(_) | Effect::Manifest(_) => {}
             }
         }
         if may_write(Some(leased_until), now.monotonic) {

@@ -86,23 +86,10 @@ pub fn read_answer(answer: &HttpAnswer<'_>) -> LockOutcome {
 /// The `Retry-After` of an answer that grants nothing, if it has one. `now` is when the answer arrived. A date is
 /// compared with the server's own `Date`, or with `now` if there is none.
 pub fn read_retry_after(answer: &HttpAnswer<'_>, now: DateTime<Utc>) -> Option<RetryAfter> {
-    let text = answer.retry_after.filter(|_| answer.status != 200)?;
-    let text = str::from_utf8(text).ok()?.trim();
-    let pause = if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let until = http_date(text)?;
-        let sent = answer.date.and_then(|date| http_date(str::from_utf8(date).ok()?));
-        // The date may be in the past.
-        (until - sent.unwrap_or(now)).to_std().unwrap_or_default()
-    } else {
-        text.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
-    };
-    let pause = pause.min(RETRY_AFTER_MAX);
+    let value = answer.retry_after.filter(|_| answer.status != 200)?;
+    let pause = os_upgrade_provider_rules::read_retry_after(value, answer.date, now, RETRY_AFTER_MAX)?;
     let all = matches!(answer.status, 429 | 503);
     Some(if all { RetryAfter::Server(pause) } else { RetryAfter::Slot(pause) })
-}
-
-fn http_date(text: &str) -> Option<DateTime<Utc>> {
-    httpdate::parse_http_date(text.trim()).ok().map(Into::into)
 }
 
 fn read_error(status: u16, body: &[u8]) -> LockOutcome {

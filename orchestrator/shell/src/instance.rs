@@ -6,6 +6,7 @@
 
 mod action;
 mod calls;
+mod delivering;
 mod event;
 mod halt;
 mod inspection;
@@ -38,7 +39,8 @@ pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
 use crate::clock::{ClockWatch, EnrolledCounts, Now, vouches_for_clock};
 use crate::control_stream::{self, RawControl};
-use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
+use crate::delivery::Delivery;
+use crate::dispatch::{Dispatch, DispatchSettings, Dispatcher, Leader};
 pub use crate::forward::CallId;
 use crate::forward::Forwards;
 use crate::inventory::{Inventory, WorkerMessage};
@@ -48,9 +50,6 @@ use crate::journal::follow::Follower;
 use crate::journal::{JournalError, Tip};
 use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseOutcome, LeaseRequest};
 use crate::storage::StorageLimit;
-
-/// While an append takes longer than this, the instance is not ready.
-const APPEND_SLOW: Duration = Duration::from_secs(2);
 
 /// The parameters of an instance.
 #[derive(Debug, Clone)]
@@ -102,6 +101,7 @@ pub struct Instance {
     /// Whether the clock was trusted when the record that is being appended was decided.
     decided_by_trusted_clock: bool,
     dispatcher: Dispatcher,
+    delivery: Delivery,
     forwards: Forwards,
     role: Role,
     inspection: Inspection,
@@ -144,6 +144,7 @@ impl Instance {
             clocks: ClockWatch::new(settings.newest_record),
             decided_by_trusted_clock: false,
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
+            delivery: Delivery::new(&settings.name),
             forwards: Forwards::default(),
             role: Role::Starting,
             inspection: Inspection::new(settings.store.clone(), settings.loss_confirmed_after),
@@ -207,45 +208,9 @@ impl Instance {
         }
     }
 
-    /// Why this instance can neither accept nor forward a write now; `None` if it can.
-    pub fn not_ready(&self, now: Now) -> Option<NotReady> {
-        if let Role::Halted { halt, account } = &self.role {
-            return Some(NotReady::Halted(halt.with_account(account.as_deref())));
-        }
-        if let Some(why) = self.stopping.reason_not_ready() {
-            return Some(NotReady::Stopping(why));
-        }
-        if let Some(why) = self.inspection.reason_not_ready() {
-            return Some(NotReady::NotInspected(why));
-        }
-        if !self.inventory.is_read() {
-            return Some(NotReady::HostsUnread);
-        }
-        match &self.role {
-            Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
-                Some(self.storage.map_or(NotReady::NoAnswer, NotReady::StorageFull))
-            }
-            Role::Leading(_) => None,
-            Role::Following { at_end: true } if self.lease.leader().is_some() => None,
-            // One that has led reads on where it stopped. That nobody leads is what keeps it then.
-            Role::Following { at_end: false } if !self.has_read || self.lease.leader().is_some() => {
-                Some(NotReady::JournalUnread)
-            }
-            Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted { .. } => {
-                Some(self.why_no_leader())
-            }
-        }
-    }
-
     /// The setting of a stream that somebody has changed; `None` if all are as they must be. Everything goes on nevertheless.
     pub fn changed_setting(&self) -> Option<&str> {
         self.inspection.changed()
-    }
-
-    /// Why no instance leads.
-    fn why_no_leader(&self) -> NotReady {
-        let otherwise = if self.lease.is_restoring() { NotReady::Restoring } else { NotReady::NoLeader };
-        self.storage.map_or(otherwise, NotReady::StorageFull)
     }
 
     /// Whether it has room for further messages of the journal and the control stream. Those that are handed over
@@ -323,6 +288,7 @@ impl Instance {
                 }
             }
             Event::Retracted { host, sequence, deleted } => self.retracted(now, host, sequence, deleted),
+            Event::Delivered(delivered) => self.delivered(now, delivered),
             Event::Purged { purge, done } => self.purged(now, purge, done),
             Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
@@ -332,6 +298,9 @@ impl Instance {
                 {
                     let takes_part = self.follower.state.enrolled(host).takes_part();
                     self.clocks.host_read(host, *time, takes_part, now);
+                }
+                if !matches!(message, WorkerMessage::Heartbeat { .. } | WorkerMessage::Progress { .. }) {
+                    self.delivery.view_changed();
                 }
                 let warning = self.inventory.apply(now, message).err();
                 self.out
@@ -374,6 +343,10 @@ impl Instance {
             let leader = Leader { state, decided, leased_until, is_time_trusted };
             let begun = self.dispatcher.begin_due(&leader, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
+            let fence = self.dispatcher.open_fence(state);
+            let begun = fence.map(|fence| self.delivery.begin_due(state, self.inventory.view(), fence, now));
+            let begun = begun.into_iter().flatten().map(Dispatch::Deliver);
+            self.out.extend(begun.map(Action::Dispatch));
             self.out.extend(self.inventory.surplus().begin(now.monotonic).map(Action::DeleteAnnouncements));
             let settings = self.settings.retention;
             if let Some(since) = self.retention.stands_since(now, settings) {
@@ -558,6 +531,7 @@ impl Instance {
                 self.retention.listen();
                 self.follower.appended(tip, None);
                 self.dispatcher.begin_leadership(now);
+                self.delivery.leadership_begins(now);
                 let mut leading = Leading::new();
                 leading.push(Input::LeadershipBegan);
                 leading.push(Input::Settings(self.settings.settings.clone()));
@@ -567,7 +541,8 @@ impl Instance {
             }
             Role::Leading(leading) => {
                 let before = self.out.len();
-                leading.appended((first, tip), &mut self.dispatcher, &mut self.follower, &mut self.out);
+                let parts = (&mut self.dispatcher, &mut self.delivery, now);
+                leading.appended((first, tip), parts, &mut self.follower, &mut self.out);
                 let stored_at = self.clocks.bus_time(now).unwrap_or(now.wall);
                 // What is recorded by a doubtful clock is no witness.
                 for action in self.out[before..].iter().filter(|_| self.decided_by_trusted_clock) {
@@ -663,6 +638,7 @@ impl Instance {
         match &mut self.role {
             Role::Leading(leading) => {
                 leading.fail_calls(why, &mut self.out);
+                self.delivery.leadership_ends(&mut self.inventory);
                 self.out.push(Action::StopControl);
                 self.out.push(Action::Warn(Warning::Deposed { why }));
             }

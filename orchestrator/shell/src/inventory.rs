@@ -4,16 +4,18 @@ mod announced;
 mod surplus;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_calendar::Zones;
-use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, Silence, View};
+use os_upgrade_kernel::{Clock, Poll, Reachability, Sealed, SeenHost, SeenNode, Silence, View};
 use os_upgrade_protocol::{
-    Announcement, ApplicationName, HostName, LongToken, ParseError, Progress, Versions,
+    Announcement, ApplicationName, Applied, HostName, LongToken, ParseError, Progress, Versions,
 };
+use os_upgrade_provider_rules::ProviderName;
 
 pub use self::announced::APPLICATIONS_MAX;
 use self::announced::{Announced, AnnouncedHost, Recorded, Said};
@@ -98,6 +100,12 @@ pub enum WorkerMessage {
         payload: Bytes,
         /// When the bus stored it.
         at: DateTime<Utc>,
+    },
+    /// What the host has of what it is to have. An empty payload deletes an earlier report.
+    Applied {
+        /// The host in the subject.
+        host: HostName,
+        payload: Bytes,
     },
     Heartbeat {
         /// The host in the subject.
@@ -241,6 +249,10 @@ impl Inventory {
                 let result = self.versions_published(&host, &payload, at);
                 (host, result)
             }
+            WorkerMessage::Applied { host, payload } => {
+                let result = self.applied_reported(&host, &payload);
+                (host, result)
+            }
             WorkerMessage::Progress { host, payload } => {
                 let result = self.progress_reported(&host, &payload);
                 (host, result)
@@ -310,6 +322,11 @@ impl Inventory {
         self.view.sealed = sealed;
     }
 
+    /// Records what providers said of hosts.
+    pub(crate) fn polled(&mut self, polls: OrdMap<ProviderName, OrdMap<HostName, Poll>>) {
+        self.view.polls = polls;
+    }
+
     /// Records what the Kubernetes cluster said when it was asked `at` this monotonic time. It counts for [`NODES_TTL`] from
     /// then on, however long the answer was on its way.
     pub fn cluster_seen(&mut self, now: Now, at: Duration, nodes: OrdMap<HostName, SeenNode>) -> bool {
@@ -374,6 +391,17 @@ impl Inventory {
         let (versions, fault) = Versions::parse_plain(payload)?;
         self.versions.insert(host.clone(), HostVersions { versions, published_at: at });
         fault.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    /// Records what a host has of what it is to have.
+    fn applied_reported(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
+        if payload.is_empty() {
+            self.view.applied.remove(host);
+            return Ok(());
+        }
+        let applied = Applied::parse(payload)?;
+        self.view.applied.insert(host.clone(), Arc::new(applied));
+        Ok(())
     }
 
     /// Records a host's progress. Anybody can send it, even for hosts that were never announced; those are ignored.

@@ -19,9 +19,10 @@ use std::time::Duration;
 
 use os_upgrade_kernel::{Job, JobDone, Subject, System};
 use os_upgrade_protocol::GroupName;
+use os_upgrade_provider_rules::Bucket;
 
 pub(crate) use self::pace::Pace;
-use self::rate::{Backoff, Bucket, bounded};
+use self::rate::{BURST, Backoff, bounded};
 use crate::clock::Now;
 use crate::fleet_lock::{self, RetryAfter};
 
@@ -173,13 +174,13 @@ impl SystemJobs {
             limits,
             nonce: nonce.to_owned(),
             subjects: HashMap::new(),
-            bucket: Bucket::new(limits.interval),
+            bucket: Bucket::empty(Duration::ZERO),
             backoff: Backoff::default(),
         }
     }
 
     fn leadership_begins(&mut self, now: Now) {
-        self.bucket.empty(now);
+        self.bucket = Bucket::empty(now.monotonic);
         for jobs in self.subjects.values_mut() {
             jobs.pace.leadership_begins();
             jobs.uncommitted = false;
@@ -218,7 +219,7 @@ impl SystemJobs {
             if self.of_subject(&job).is_some_and(|jobs| jobs.pace.is_under_way()) {
                 continue;
             }
-            if free == 0 || !self.bucket.take(now) {
+            if free == 0 || !self.bucket.take(now.monotonic, self.limits.interval, BURST) {
                 break;
             }
             free -= 1;

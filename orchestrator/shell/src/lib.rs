@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod control_stream;
+pub mod delivery;
 pub mod dispatch;
 pub mod fleet_lock;
 pub mod forward;

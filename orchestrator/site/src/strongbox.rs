@@ -12,6 +12,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use os_upgrade_kernel::secrets::Strongbox as KernelStrongbox;
 use os_upgrade_kernel::{Sealed, SecretName, SecretOperation};
 use os_upgrade_platform::random::RandomError;
+use os_upgrade_provider_rules::Origin;
 use os_upgrade_settings::Settings;
 use zeroize::Zeroizing;
 
@@ -96,6 +97,7 @@ impl Strongbox {
         &self,
         kept: &KernelStrongbox,
         name: SecretName,
+        origin: Option<Origin>,
         value: &str,
     ) -> Result<Result<SecretOperation, RandomError>, Sealed> {
         let key = self.key(kept)?;
@@ -103,14 +105,33 @@ impl Strongbox {
             Some(check) if key.matches(check) => check.clone(),
             Some(_) | None => key.check(),
         };
-        let sealed = key.seal(&name, value);
-        Ok(sealed.map(|sealed| SecretOperation::Keep { name, sealed, check }))
+        let sealed = key.seal(&name, origin.as_ref(), value);
+        Ok(sealed.map(|sealed| SecretOperation::Keep { name, sealed, origin, check }))
+    }
+
+    /// A value that is the same for the same `parts`, and tells nothing of them; `None` without a key.
+    pub fn fingerprint(&self, kept: &KernelStrongbox, parts: &[&[u8]]) -> Option<String> {
+        self.key(kept).ok().map(|key| key.fingerprint(parts))
+    }
+
+    /// The secret `name` and the only origin to which providers of configuration may send it; absent if to none.
+    ///
+    /// # Errors
+    /// There is no secret of this name, or no key that opens it.
+    pub fn open_with_origin(
+        &self,
+        kept: &KernelStrongbox,
+        name: &SecretName,
+    ) -> Result<(Zeroizing<String>, Option<Origin>), Sealed> {
+        let secret = self.open(kept, name)?;
+        Ok((secret, kept.secrets.get(name).and_then(|secret| secret.origin.clone())))
     }
 
     fn open(&self, kept: &KernelStrongbox, name: &SecretName) -> Result<Zeroizing<String>, Sealed> {
         let key = self.key(kept)?;
         let secret = kept.secrets.get(name).ok_or_else(|| Sealed::NoSecret { name: name.clone() })?;
-        key.open(name, &secret.sealed).map_err(|_| Sealed::Damaged { name: name.clone() })
+        key.open(name, secret.origin.as_ref(), &secret.sealed)
+            .map_err(|_| Sealed::Damaged { name: name.clone() })
     }
 
     fn key(&self, kept: &KernelStrongbox) -> Result<Arc<Key>, Sealed> {
@@ -148,7 +169,7 @@ mod tests {
         let key = Key::random().unwrap();
         let mut site = TestSite::new([]);
         let requests = ["a", "b"].map(|text| {
-            let kept = strongbox(&key).keep(&KernelStrongbox::default(), name(text), text);
+            let kept = strongbox(&key).keep(&KernelStrongbox::default(), name(text), None, text);
             Input::Request(Request::new("eve", kept.unwrap().unwrap()).into())
         });
         let (_, answers) = site.decide(&requests);
@@ -162,7 +183,7 @@ mod tests {
     #[test]
     fn missing_or_wrong_keys_are_reported() {
         let mut site = TestSite::new([]);
-        let keep = |strongbox: &Strongbox, kept: &KernelStrongbox| strongbox.keep(kept, name("a"), "a");
+        let keep = |strongbox: &Strongbox, kept: &KernelStrongbox| strongbox.keep(kept, name("a"), None, "a");
         let (none, empty) = (Strongbox::default(), KernelStrongbox::default());
         assert_eq!(keep(&none, &empty).unwrap_err(), Sealed::NoKeyYet);
         assert_eq!(none.sealed(&empty), None, "there is nothing to be opened");

@@ -5,6 +5,7 @@ use os_upgrade_console::describe;
 use os_upgrade_console::progress::counted;
 use os_upgrade_kernel::fact::{ConfigFact, RunFact, SlotFact};
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
+use os_upgrade_protocol::text::sanitized;
 use os_upgrade_shell::instance::Warning;
 
 /// The target of these lines, which are not paced, see [`crate::logging`].
@@ -37,6 +38,7 @@ fn log_fact(fact: &Fact) {
         | Fact::Queue(_)
         | Fact::Node(_)
         | Fact::Enrolment(_)
+        | Fact::Desired(_)
         | Fact::Pause(_)
         | Fact::Secret(_)
         | Fact::Control(_)
@@ -93,6 +95,10 @@ pub(super) fn warn(warning: &Warning) {
         Warning::Clock { doubt: None } => tracing::info!(target: CAUSED, "the time is certain"),
         Warning::Streams { concern: Some(why) } => tracing::warn!("{why}"),
         Warning::Streams { concern: None } => tracing::info!("the streams are as they must be again"),
+        Warning::CrossedSite { site } => {
+            let site = sanitized(site);
+            tracing::warn!(%site, "os-upgrade:desired is another site's: no configuration is delivered to hosts here");
+        }
         Warning::Leading => tracing::info!("leading"),
         Warning::Adopted(settings) => {
             tracing::info!(slots = slots(settings), timezone = %settings.timezone, "changed settings are in effect");

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use os_upgrade_adapters::Adapters;
+use os_upgrade_adapters::providers::{Made, Providers, SealedItem};
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::latest::Latest;
 use os_upgrade_bus::worker_reports::WorkerConnection;
-use os_upgrade_kernel::{Job, NoAnswer};
+use os_upgrade_kernel::{Job, NoAnswer, StoredItem};
 use os_upgrade_protocol::{Hint, HostName};
+use os_upgrade_provider_rules::{Failure, Outcome, Reply};
 use os_upgrade_recovery::loss;
+use os_upgrade_shell::delivery::{Deliver, Delivered, DesiredStored, ProviderQuestion, ProviderReply};
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
 use os_upgrade_shell::instance::{Acknowledged, CallId, Event, Halt, InstanceSettings, Trim};
@@ -257,6 +260,7 @@ impl Work {
                     Event::JobDone { id, report }
                 });
             }
+            Dispatch::Deliver(deliver) => self.deliver(deliver),
             Dispatch::Purge(purge) => self.spawn(|bus| async move {
                 let done = bus.purge_host(&purge).await;
                 Event::Purged { purge, done }
@@ -265,6 +269,30 @@ impl Work {
                 let deleted = bus.retract(&host, sequence).await;
                 Event::Retracted { host, sequence, deleted }
             }),
+        }
+    }
+
+    fn deliver(&self, deliver: Deliver) {
+        match deliver {
+            Deliver::Fence { epoch, fence } => self.spawn(|bus| async move {
+                let outcome = bus.fence_desired(&fence).await;
+                Event::Delivered(Delivered::Fenced { epoch, outcome })
+            }),
+            Deliver::Manifest { epoch, fence, order, manifest } => self.spawn(|bus| async move {
+                let outcome = bus.publish_manifest(&order.host, &manifest, &order.replaced, fence).await;
+                Event::Delivered(Delivered::ManifestPublished { epoch, order, outcome })
+            }),
+            Deliver::Ask { epoch, fence, question } => {
+                let providers = self.adapters.providers.clone();
+                self.spawn(|bus| async move {
+                    let ticket = question.ticket;
+                    // If asking panics, the schedule would wait for ever.
+                    let task = tokio::spawn(async move { ask(&bus, &providers, *question, fence).await });
+                    let failed = |_| Failure::NotSealed.into();
+                    let reply = AbortOnDropHandle::new(task).await.unwrap_or_else(failed);
+                    Event::Delivered(Delivered::ProviderAnswered { epoch, ticket, reply })
+                });
+            }
         }
     }
 
@@ -315,6 +343,8 @@ impl Work {
         tokio::spawn(async move { bus.read_announcements(stop, stored).await });
         let (bus, stop, stored) = parts();
         tokio::spawn(async move { bus.read_versions(stop, stored).await });
+        let (bus, stop, stored) = parts();
+        tokio::spawn(async move { bus.read_applied(stop, stored).await });
         let (stop, reports) = (self.ended.clone(), arrivals.reports.clone());
         tokio::spawn(async move { workers.read_reports(stop, reports).await });
         let (bus, stop, sink) = (self.bus.clone(), self.ended.clone(), self.sender.clone());
@@ -336,6 +366,32 @@ async fn report_of(
         Ok(Err(error)) => job.unanswered(NoAnswer::Failed { detail: error.to_string() }).into(),
         Err(_) => job.unanswered(NoAnswer::TimedOut).into(),
     }
+}
+
+/// Asks a provider, and stores what it gives, sealed, under the fence at this sequence.
+async fn ask(bus: &Bus, providers: &Providers, question: ProviderQuestion, fence: u64) -> ProviderReply {
+    let Reply { outcome, retry_after } = providers.ask(&question).await;
+    let outcome = match outcome {
+        Outcome::Content {
+            content: Some(Made { item: SealedItem { id, bytes }, fingerprint }),
+            validator,
+        } => {
+            let size = bytes.len() as u64;
+            match bus.publish_item(&question.host, &id, bytes.into(), fence).await {
+                DesiredStored::Stored(_) => {
+                    let (key, sealed) = (question.key, question.sealed);
+                    let content = Some(StoredItem { id, bytes: size, key, sealed, fingerprint });
+                    Outcome::Content { content, validator }
+                }
+                DesiredStored::Fenced | DesiredStored::Unknown => Outcome::Failed(Failure::NotStored),
+            }
+        }
+        Outcome::Content { content: None, validator } => Outcome::Content { content: None, validator },
+        Outcome::Unchanged { validator } => Outcome::Unchanged { validator },
+        Outcome::Removed => Outcome::Removed,
+        Outcome::Failed(failure) => Outcome::Failed(failure),
+    };
+    Reply { outcome, retry_after }
 }
 
 /// A function that marks events as read by `reading`.

@@ -47,7 +47,7 @@ pub fn config() -> Config {
 
 /// Puts [`config`].
 pub fn put_config() -> Input {
-    let put = ConfigOperation::Put { config: config(), expected: Expected::Anything };
+    let put = ConfigOperation::Put { config: config().into(), expected: Expected::Anything };
     Input::Request(Request::new("api", put).into())
 }
 

@@ -46,7 +46,7 @@ pub use hint::{Hint, HintCause};
 pub use host_key::{HostKey, HostKeyError};
 pub use json::ParseError;
 pub use manifest::{Item, ItemId, ItemIdError, ItemKind, Manifest, Revision};
-pub use name::{ApplicationName, GroupName, HostName, LongToken, NameError};
+pub use name::{ApplicationName, GroupName, HostName, LongToken, NameError, is_word};
 pub use output::{Output, OutputTail};
 pub use progress::Progress;
 pub use reply::{Outcome, Reply};

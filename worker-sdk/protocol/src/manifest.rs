@@ -16,7 +16,7 @@ use crate::name::check;
 use crate::run_id::is_id;
 
 /// How new a manifest or an item is: of two, the greater one is newer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Revision {
     /// When the site was restored last, in seconds since 1970, and at least one more than the epoch before; 0 if it never was.
     pub epoch: u64,

@@ -63,6 +63,13 @@ pub(crate) fn check(text: &str) -> Result<(), NameError> {
     Ok(())
 }
 
+/// Whether `text` names something that operators write in configurations and that becomes part of URLs and files: 1 to `bytes` of `a-z`,
+/// `A-Z`, `0-9`, `.`, `_` and `-`, not beginning with a dot.
+pub fn is_word(text: &str, bytes: usize) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=bytes).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(fits)
+}
+
 fn check_group(text: &str) -> Result<(), NameError> {
     check(text)?;
     if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-') {

@@ -110,6 +110,11 @@ pub fn desired_item(host: &HostName, id: &ItemId) -> String {
     format!("{DESIRED_PREFIX}{}.item.{id}", host.token())
 }
 
+/// Matches the items for `host`.
+pub fn desired_items(host: &HostName) -> String {
+    format!("{DESIRED_PREFIX}{}.item.*", host.token())
+}
+
 /// What `host` has applied.
 pub fn applied(host: &HostName) -> String {
     format!("{APPLIED_PREFIX}{}", host.token())

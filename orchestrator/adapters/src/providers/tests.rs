@@ -51,7 +51,7 @@ fn failed(failure: Failure) -> Outcome {
 
 /// The bytes of a content.
 fn bytes(outcome: &Outcome) -> &[u8] {
-    let Outcome::Content { bytes, .. } = outcome else { panic!("{outcome:?}") };
+    let Outcome::Content { content: bytes, .. } = outcome else { panic!("{outcome:?}") };
     bytes.as_slice()
 }
 
@@ -240,7 +240,7 @@ async fn unchanged_files_are_not_sent_again() {
     for path in ["etag", "time"] {
         let definition = definition(&format!("http://{}/{path}", server.address));
         let first = ask_as(&definition, None).await.outcome;
-        let Outcome::Content { bytes, validator } = first else { panic!("{first:?}") };
+        let Outcome::Content { content: bytes, validator } = first else { panic!("{first:?}") };
         assert_eq!(bytes.as_slice(), b"level=3");
         let second = ask_as(&definition, Some(&validator)).await.outcome;
         assert_eq!(second, Outcome::Unchanged { validator }, "{path}");

@@ -387,6 +387,25 @@ pub enum SiteEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
     },
+    /// A host is to have what a provider has given for it.
+    ItemStored { host: String, provider: String },
+    /// A host is to have nothing of a provider any more, as the provider says.
+    ItemRevoked { host: String, provider: String },
+    /// An operator had a provider asked.
+    PollRequested {
+        provider: String,
+        /// About which host; absent if about all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        actor: String,
+    },
+    /// Hosts are told again what they are to have.
+    DeliveryResumed {
+        /// The host; absent if all are told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        actor: String,
+    },
     /// A host no longer takes part.
     HostWithdrawn { host: String, actor: String, reason: String },
     /// A host is gone.
@@ -554,6 +573,10 @@ impl SiteEvent {
             | Self::SettingsChanged
             | Self::HostsApproved { .. }
             | Self::KeyPinned { .. }
+            | Self::ItemStored { .. }
+            | Self::ItemRevoked { .. }
+            | Self::PollRequested { .. }
+            | Self::DeliveryResumed { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
             | Self::HostDeferred { .. }
@@ -579,6 +602,8 @@ impl SiteEvent {
             | Self::SlotNotGranted { host, .. }
             | Self::SlotNotReleased { host, .. }
             | Self::KeyPinned { host, .. }
+            | Self::ItemStored { host, .. }
+            | Self::ItemRevoked { host, .. }
             | Self::HostWithdrawn { host, .. }
             | Self::HostRemoved { host, .. }
             | Self::HostDeferred { host, .. }
@@ -586,7 +611,10 @@ impl SiteEvent {
             | Self::Reboot { host, .. }
             | Self::Node { host, .. }
             | Self::Progress { host, .. } => host == name,
-            Self::RunStopping { host, .. } | Self::SlotReleased { host, .. } => host.as_deref() == Some(name),
+            Self::RunStopping { host, .. }
+            | Self::SlotReleased { host, .. }
+            | Self::PollRequested { host, .. }
+            | Self::DeliveryResumed { host, .. } => host.as_deref() == Some(name),
             Self::HostsApproved { hosts, .. } | Self::RebootsQueued { hosts, .. } => {
                 hosts.iter().any(|host| host == name)
             }

@@ -140,6 +140,9 @@ pub struct Secret<'a> {
     #[serde(default)]
     #[schema(required)]
     pub actor: Cow<'a, str>,
+    /// The only origin to which providers of configuration may send it; absent if to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Cow<'a, str>>,
     /// When it was stored.
     #[schema(value_type = String, format = DateTime)]
     pub since: Stamp,
@@ -164,6 +167,10 @@ pub struct SecretValue {
     /// The secret, up to 8 KiB.
     #[schema(value_type = SecretText)]
     pub value: String,
+    /// The only origin to which providers of configuration may send it, such as `https://files.example`; absent if to none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2048)]
+    pub origin: Option<String>,
 }
 
 /// The key of the strongbox.

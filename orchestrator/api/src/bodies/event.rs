@@ -5,8 +5,8 @@ use os_upgrade_api_types::body::{Millis, Stamp};
 use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
 use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_kernel::fact::{
-    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact, RestorationFact,
-    RunFact, SecretFact, SlotFact,
+    ConfigFact, ControlFact, DesiredFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact,
+    RestorationFact, RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
@@ -46,6 +46,7 @@ pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
         Fact::Queue(fact) => Some(of_queue(fact)),
         Fact::Node(NodeFact::Step { host, step }) => node(run_of_slot, &host, &step),
         Fact::Enrolment(fact) => of_enrolment(fact),
+        Fact::Desired(fact) => of_desired(fact),
         Fact::Pause(fact) => Some(of_pause(fact)),
         Fact::Config(fact) => Some(of_config(fact)),
         Fact::Secret(fact) => Some(of_secret(fact)),
@@ -182,6 +183,26 @@ fn of_enrolment(fact: EnrolmentFact) -> Option<SiteEvent> {
             SiteEvent::DeferralEnded { host: host.to_string(), actor, reason }
         }
         EnrolmentFact::HostPurged { .. } => return None,
+    })
+}
+
+fn of_desired(fact: DesiredFact) -> Option<SiteEvent> {
+    Some(match fact {
+        DesiredFact::ItemStored { host, provider, .. } => {
+            SiteEvent::ItemStored { host: host.to_string(), provider: provider.to_string() }
+        }
+        DesiredFact::ItemRevoked { host, provider } => {
+            SiteEvent::ItemRevoked { host: host.to_string(), provider: provider.to_string() }
+        }
+        DesiredFact::PollRequested { provider, host, actor } => SiteEvent::PollRequested {
+            provider: provider.to_string(),
+            host: host.map(|host| host.to_string()),
+            actor,
+        },
+        DesiredFact::DeliveryResumed { host, actor, .. } => {
+            SiteEvent::DeliveryResumed { host: host.map(|host| host.to_string()), actor }
+        }
+        DesiredFact::ManifestStored { .. } => return None,
     })
 }
 

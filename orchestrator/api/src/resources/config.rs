@@ -100,7 +100,7 @@ async fn replace(
 ) -> Result<Response, Problem> {
     let validate = params.is_validation();
     let before = api.published().ok();
-    let operation = |expected| ConfigOperation::Put { config: config.clone(), expected };
+    let operation = |expected| ConfigOperation::Put { config: config.clone().into(), expected };
     let status = write_if(&api, &conditions, &actor, validate, operation).await?;
     let form = AnswerForm::of(validate, preference);
     warned::answer(&api, before, Some(config), status, form).await
@@ -250,7 +250,7 @@ impl Change {
         // leader has the same configuration.
         let operation = match (&patched, state.config.as_deref()) {
             (Ok(config), _) | (Err(_), Some(config)) => {
-                ConfigOperation::Put { config: config.clone(), expected }
+                ConfigOperation::Put { config: config.clone().into(), expected }
             }
             (Err(_), None) => ConfigOperation::Delete { expected },
         };

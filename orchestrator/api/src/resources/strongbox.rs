@@ -11,6 +11,7 @@ use os_upgrade_api_types::query::{ListMode, NameList, NoParameters};
 use os_upgrade_api_types::routes::strongbox::{LIST, PUT, READ, REMOVE, Secret, Secrets, Strongbox, UNSEAL};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
+use os_upgrade_provider_rules::Origin;
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;
 use serde_json::{Value, json};
@@ -48,6 +49,7 @@ async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Resul
     let secrets = kept.iter().map(|(name, secret)| Secret {
         name: name.as_str().into(),
         actor: secret.actor.as_str().into(),
+        origin: secret.origin.as_ref().map(|origin| origin.to_string().into()),
         since: Stamp(secret.since),
     });
     let (page, next) = params.page(secrets, |secret| secret.name.to_string());
@@ -67,12 +69,12 @@ async fn put(
     body: Result<Body<Value>, Problem>,
 ) -> Result<StatusCode, Problem> {
     let name = secret_name(&name)?;
-    let value = only_field(body, "value")?;
+    let (value, origin) = secret_value(body)?;
     if value.is_empty() || value.len() > SECRET_BYTES_MAX {
         return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
     }
     let published = api.published_for_change()?;
-    let keep = api.options.strongbox.keep(&published.state.strongbox, name, &value);
+    let keep = api.options.strongbox.keep(&published.state.strongbox, name, origin, &value);
     let keep = keep.map_err(|why| {
         let info = json!({ "kind": "strongbox-sealed", "why": why });
         Problem::from(why).with_info(info)
@@ -125,14 +127,39 @@ fn secret_name(text: &str) -> Result<SecretName, Problem> {
     SecretName::new(text).map_err(|error| Problem::bad_request(error.to_string()))
 }
 
+/// The value of a secret, and the origin to which it may go. Errors quote nothing of the body but the origin.
+fn secret_value(body: Result<Body<Value>, Problem>) -> Result<(Zeroizing<String>, Option<Origin>), Problem> {
+    let expected = || {
+        let what =
+            "expected an object with the string \"value\", perhaps the string \"origin\", and nothing else";
+        Problem::bad_request(what.to_owned())
+    };
+    let Value::Object(mut fields) = unquoted(body)? else { return Err(expected()) };
+    let (value, origin) = (fields.remove("value"), fields.remove("origin"));
+    let Some(Value::String(value)) = value.filter(|_| fields.is_empty()) else { return Err(expected()) };
+    let value = Zeroizing::new(value);
+    let origin = match origin {
+        None => None,
+        Some(Value::String(origin)) => {
+            Some(Origin::new(&origin).map_err(|error| Problem::bad_request(format!("origin: {error}")))?)
+        }
+        Some(_) => return Err(expected()),
+    };
+    Ok((value, origin))
+}
+
+/// The body, or null if it is no JSON: the error would quote some of it.
+fn unquoted(body: Result<Body<Value>, Problem>) -> Result<Value, Problem> {
+    match body {
+        Ok(Body(body)) => Ok(body),
+        Err(problem) if problem.status() == StatusCode::BAD_REQUEST => Ok(Value::Null),
+        Err(problem) => Err(problem),
+    }
+}
+
 /// The string in `name`, the only field of the body. Errors quote nothing of the body, which may hold a secret.
 fn only_field(body: Result<Body<Value>, Problem>, name: &str) -> Result<Zeroizing<String>, Problem> {
-    let body = match body {
-        Ok(Body(body)) => body,
-        Err(problem) if problem.status() == StatusCode::BAD_REQUEST => Value::Null,
-        Err(problem) => return Err(problem),
-    };
-    if let Value::Object(mut fields) = body
+    if let Value::Object(mut fields) = unquoted(body)?
         && fields.len() == 1
         && let Some(Value::String(text)) = fields.remove(name)
     {

@@ -10,6 +10,7 @@ use os_upgrade_api_types::routes::strongbox::{
 };
 use os_upgrade_kernel::SecretName;
 use os_upgrade_protocol::text::sanitized;
+use os_upgrade_provider_rules::Origin;
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;
 use zeroize::Zeroizing;
@@ -33,8 +34,8 @@ pub(crate) enum Command {
     #[command(after_help = examples!["strongbox unseal"])]
     Unseal(Remote),
     /// Store a secret, which is read from standard input; one line break at its end is dropped
-    #[command(after_help = examples!["strongbox put smtp-password"])]
-    Put(SecretOptions),
+    #[command(after_help = examples!["strongbox put lock-server", "strongbox put files --origin https://files.example"])]
+    Put(PutOptions),
     /// List the secrets, without their values
     #[command(after_help = examples!["strongbox list", "strongbox list -o name"])]
     List(Remote),
@@ -64,6 +65,18 @@ pub(crate) struct SecretOptions {
     remote: Remote,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct PutOptions {
+    /// The name of the secret
+    #[arg(value_name = "NAME", value_parser = SecretName::new)]
+    name: SecretName,
+    /// The only server to which providers of configuration may send it
+    #[arg(long, value_name = "URL", value_parser = Origin::new)]
+    origin: Option<Origin>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
 /// Carries the command out.
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
@@ -83,10 +96,10 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             remote.output.note("unsealed");
             Ok(())
         }
-        Command::Put(SecretOptions { name, remote }) => {
+        Command::Put(PutOptions { name, origin, remote }) => {
             let value = standard_input()?;
             let value = value.strip_suffix('\n').unwrap_or(&value);
-            let body = SecretValue { value: value.to_owned() };
+            let body = SecretValue { value: value.to_owned(), origin: origin.map(Into::into) };
             remote.client()?.call_with_body(routes::PUT.named([name.as_str()]), &body).await?;
             remote.output.done("stored", &[name.as_str()])
         }

@@ -8,6 +8,7 @@ use crate::row::{Column, Row};
 impl Row for Secret<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("NAME", |secret, _| secret.name.to_string()),
+        Column::new("FOR", |secret, _| secret.origin.as_deref().unwrap_or_default().to_owned()),
         Column::new("STORED BY", |secret, _| secret.actor.to_string()),
         Column::whole("SINCE", |secret, zone| zone.stamp(secret.since)),
     ];

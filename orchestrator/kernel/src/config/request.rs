@@ -20,7 +20,7 @@ pub enum ConfigOperation {
     /// Create or replace the configuration.
     Put {
         /// The new configuration.
-        config: Config,
+        config: Box<Config>,
         /// Precondition on the current configuration.
         expected: Expected,
     },

@@ -2,9 +2,11 @@
 
 use os_upgrade_calendar::{CalendarError, Duration, Window, deserialize, from_objects_only};
 use os_upgrade_protocol::{Action, ApplicationName};
+use os_upgrade_provider_rules::ProviderName;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::max_failures::MaxFailures;
+use super::provider::{self, ConfigProvider, ProviderError};
 
 /// The configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub struct Config {
     /// How a run proceeds through the hosts.
     #[serde(default, skip_serializing_if = "Rollout::is_default")]
     pub rollout: Rollout,
+    /// Where configuration of hosts comes from.
+    #[serde(default, deserialize_with = "deserialize::list", skip_serializing_if = "Vec::is_empty")]
+    pub config_providers: Vec<ConfigProvider>,
 }
 
 /// One entry of `worker-applications`.
@@ -185,6 +190,9 @@ pub enum ConfigError {
         /// The index of the second.
         index: usize,
     },
+    /// A provider is invalid.
+    #[error("config-providers: {0}")]
+    Provider(#[from] ProviderError),
     /// The windows are invalid together.
     #[error(transparent)]
     Windows(#[from] CalendarError),
@@ -198,6 +206,11 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// The provider called `name`.
+    pub fn provider(&self, name: &ProviderName) -> Option<&ConfigProvider> {
+        self.config_providers.iter().find(|provider| provider.name == *name)
+    }
+
     /// How much of an occurrence must be left for a run to start in it, and the key that says so.
     pub(crate) fn needed(&self) -> (&'static str, Duration) {
         match self.rollout.expected_duration {
@@ -236,6 +249,7 @@ impl Config {
         }
         check_distinct("maintenance-windows", &self.maintenance_windows)?;
         check_distinct("deny-windows", &self.deny_windows)?;
+        provider::validate(&self.config_providers)?;
         Ok(())
     }
 }

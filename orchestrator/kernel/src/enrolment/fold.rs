@@ -14,15 +14,20 @@ impl State {
                 let pinned = PinnedKey { key: *key, actor: actor.clone(), since: at };
                 self.enrolment.keys.insert(host.clone(), pinned);
             }
-            EnrolmentFact::HostWithdrawn { host, forgotten: true, .. } => self.enrolment.forget(host),
+            EnrolmentFact::HostWithdrawn { host, forgotten: true, .. } => {
+                self.enrolment.forget(host);
+                self.desired.revoke_all(host);
+            }
             EnrolmentFact::HostWithdrawn { host, actor, reason, forgotten: false } => {
                 let (actor, reason) = (actor.clone(), reason.clone());
                 self.enrolment.withdraw(host, Withdrawal { actor, reason, since: at });
+                self.desired.revoke_all(host);
             }
             EnrolmentFact::HostRemoved { host, actor: _, reason: _, announced } => {
                 self.enrolment.remove(host, *announced, at);
                 self.last_upgrades.remove(host);
                 self.turns.remove(host);
+                self.desired.revoke_all(host);
             }
             EnrolmentFact::HostDeferred { host, actor, reason, until } => {
                 let since = self.enrolment.deferred.get(host).map_or(at, |before| before.since);

@@ -35,8 +35,7 @@ impl State {
 
     /// After a restoration: a host whose drain had begun may have been upgraded since, so its node stays cordoned, unless an entry of
     /// the reboot queue goes on with it. Marks are written anew.
-    pub(crate) fn restored_nodes(&mut self, at: DateTime<Utc>) {
-        self.restored = at.timestamp();
+    pub(crate) fn restored_nodes(&mut self) {
         let hosts: Vec<HostName> = self.nodes.keys().cloned().collect();
         for host in hosts {
             let is_draining = self.step_at(&host, Stage::Drain).is_some();

@@ -23,7 +23,9 @@ impl State {
             self.retractions.clear();
         }
         self.reboot_queue.restored(at);
-        self.restored_nodes(at);
+        self.restored = at.timestamp().max(self.restored.saturating_add(1));
+        self.restored_nodes();
+        self.desired.restored();
         let hosts: Vec<HostName> = self.slots.keys().cloned().collect();
         for host in hosts {
             if let Some(slot) = self.slots.get_mut(&host) {

@@ -1,5 +1,6 @@
 //! What becomes true of the strongbox.
 
+use os_upgrade_provider_rules::Origin;
 use serde::{Deserialize, Serialize};
 
 use super::state::SecretName;
@@ -25,6 +26,9 @@ pub enum SecretFact {
         name: SecretName,
         /// The sealed secret.
         sealed: String,
+        /// The only origin to which providers of configuration may send it; absent if to none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
         /// Who stored it.
         actor: String,
     },

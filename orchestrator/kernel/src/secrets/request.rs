@@ -1,5 +1,6 @@
 //! Operators' changes to the strongbox: store a secret, or remove one.
 
+use os_upgrade_provider_rules::Origin;
 use serde::{Deserialize, Serialize};
 
 use super::state::{SEALED_BYTES_MAX, SECRETS_MAX, SecretName};
@@ -17,6 +18,9 @@ pub enum SecretOperation {
         name: SecretName,
         /// The sealed secret.
         sealed: String,
+        /// The only origin to which providers of configuration may send it; absent if to none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
         /// A value derived from the key, by which it is recognised.
         check: String,
     },
@@ -58,7 +62,9 @@ pub(crate) fn decide(
     actor: &str,
 ) -> Result<Granted, SecretRefusal> {
     match operation {
-        SecretOperation::Keep { name, sealed, check } => keep(state, name, sealed, check, actor),
+        SecretOperation::Keep { name, sealed, origin, check } => {
+            keep(state, name, (sealed, origin.as_ref()), check, actor)
+        }
         SecretOperation::Remove { name } => remove(state, name, actor),
     }
 }
@@ -67,7 +73,7 @@ pub(crate) fn decide(
 fn keep(
     state: &State,
     name: &SecretName,
-    sealed: &str,
+    (sealed, origin): (&str, Option<&Origin>),
     check: &str,
     actor: &str,
 ) -> Result<Granted, SecretRefusal> {
@@ -82,7 +88,9 @@ fn keep(
     let made = (kept.check.as_deref() != Some(check))
         .then(|| Fact::Secret(SecretFact::KeySet { check: check.to_owned() }));
     let (name, sealed, actor) = (name.clone(), sealed.to_owned(), actor.to_owned());
-    let facts = made.into_iter().chain([Fact::Secret(SecretFact::Stored { name, sealed, actor })]).collect();
+    let origin = origin.cloned();
+    let facts =
+        made.into_iter().chain([Fact::Secret(SecretFact::Stored { name, sealed, origin, actor })]).collect();
     Ok(Granted { facts, accepted: if is_new { Accepted::Created } else { Accepted::Done } })
 }
 
@@ -115,17 +123,20 @@ mod tests {
     #[test]
     fn all_secrets_share_one_key() {
         let mut state = State::default();
-        let kept = keep(&state, &name("a"), "1", "k", "eve");
+        let kept = keep(&state, &name("a"), ("1", None), "k", "eve");
         assert_eq!(apply(&mut state, kept), Accepted::Created);
-        let again = keep(&state, &name("a"), "2", "k", "eve");
+        let again = keep(&state, &name("a"), ("2", None), "k", "eve");
         assert_eq!(apply(&mut state, again), Accepted::Done);
         assert_eq!(state.strongbox.secrets[&name("a")].sealed, "2");
-        assert_eq!(keep(&state, &name("b"), "3", "other", "eve"), Err(SecretRefusal::OtherStrongboxKey));
+        assert_eq!(
+            keep(&state, &name("b"), ("3", None), "other", "eve"),
+            Err(SecretRefusal::OtherStrongboxKey)
+        );
         assert_eq!(remove(&state, &name("b"), "eve"), Err(SecretRefusal::NoSecret { name: name("b") }));
         let removed = remove(&state, &name("a"), "eve");
         apply(&mut state, removed);
         // Without secrets, another key is accepted.
-        let restarted = keep(&state, &name("b"), "3", "other", "eve");
+        let restarted = keep(&state, &name("b"), ("3", None), "other", "eve");
         assert_eq!(apply(&mut state, restarted), Accepted::Created);
         assert_eq!(state.strongbox.check.as_deref(), Some("other"));
     }
@@ -134,12 +145,12 @@ mod tests {
     fn secrets_are_bounded() {
         let mut state = State::default();
         let large = "x".repeat(SEALED_BYTES_MAX + 1);
-        assert_eq!(keep(&state, &name("a"), &large, "k", "eve"), Err(SecretRefusal::StrongboxFull));
+        assert_eq!(keep(&state, &name("a"), (&large, None), "k", "eve"), Err(SecretRefusal::StrongboxFull));
         for number in 0..SECRETS_MAX {
-            let kept = keep(&state, &name(&number.to_string()), "1", "k", "eve");
+            let kept = keep(&state, &name(&number.to_string()), ("1", None), "k", "eve");
             apply(&mut state, kept);
         }
-        assert_eq!(keep(&state, &name("a"), "1", "k", "eve"), Err(SecretRefusal::StrongboxFull));
-        assert!(keep(&state, &name("7"), "1", "k", "eve").is_ok());
+        assert_eq!(keep(&state, &name("a"), ("1", None), "k", "eve"), Err(SecretRefusal::StrongboxFull));
+        assert!(keep(&state, &name("7"), ("1", None), "k", "eve").is_ok());
     }
 }

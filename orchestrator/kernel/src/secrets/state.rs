@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
+use os_upgrade_protocol::is_word;
+use os_upgrade_provider_rules::Origin;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of secrets.
@@ -32,6 +34,9 @@ pub struct Strongbox {
 pub struct Secret {
     /// The ciphertext, as text.
     pub sealed: String,
+    /// The only origin to which providers of configuration may send it; absent if to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// Who stored it.
     pub actor: String,
     /// When it was stored.
@@ -73,11 +78,7 @@ pub enum Sealed {
 impl SecretName {
     /// Checks `text` and makes it a name.
     pub fn new(text: &str) -> Result<Self, SecretNameError> {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        let is_name = (1..=SECRET_NAME_BYTES_MAX).contains(&text.len())
-            && !text.starts_with('.')
-            && text.bytes().all(fits);
-        is_name.then(|| Self(text.into())).ok_or(SecretNameError)
+        if is_word(text, SECRET_NAME_BYTES_MAX) { Ok(Self(text.into())) } else { Err(SecretNameError) }
     }
 
     /// The name as it was given.

@@ -141,7 +141,7 @@ impl Site {
             site.view.hosts.insert(host(name), seen(None));
         }
         site.input(Input::Settings(settings()));
-        let put = ConfigOperation::Put { config: config(), expected: Expected::Anything };
+        let put = ConfigOperation::Put { config: config().into(), expected: Expected::Anything };
         site.input(Input::Request(Request::new("admin", put).into()));
         site.fence();
         site

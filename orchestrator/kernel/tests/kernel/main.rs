@@ -4,6 +4,7 @@
 mod apply;
 mod cke_cases;
 mod common;
+mod desired;
 mod format;
 mod properties;
 mod reboot_queue;

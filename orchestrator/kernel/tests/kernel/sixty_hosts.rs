@@ -43,7 +43,7 @@ fn site(rollout: &Value) -> Site {
     let config = json!({"worker-applications": [{"name": common::APPLICATION}], "rollout": rollout});
     let config: Config = serde_json::from_value(config).unwrap();
     config.validate().unwrap();
-    request(&mut site, ConfigOperation::Put { config, expected: Expected::Anything });
+    request(&mut site, ConfigOperation::Put { config: config.into(), expected: Expected::Anything });
     site
 }
 

@@ -37,7 +37,7 @@ fn failed(answer: Answer<'_>) -> Failure {
 
 fn content(bytes: &[u8], etag: Option<&[u8]>, last_modified: Option<&[u8]>) -> Outcome {
     let validator = Validator::new(bytes, etag, last_modified, Some(DATE));
-    Outcome::Content { bytes: ContentBytes::new(bytes.to_vec()), validator }
+    Outcome::Content { content: ContentBytes::new(bytes.to_vec()), validator }
 }
 
 /// No status but 200 gives a content, and no two ranges overlap.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use os_upgrade_protocol::HostName;
 
-use super::bucket::Bucket;
 use super::pair::{Pair, Ticket, UnderWay, Word};
 use crate::answer::{Outcome, Reply};
 use crate::backoff::pause;
+use crate::bucket::Bucket;
 use crate::due::{Phase, next_due};
 use crate::name::ProviderName;
 use crate::now::Now;
@@ -210,7 +210,7 @@ impl Provider {
     }
 
     /// The question with `ticket` about `host` has ended.
-    pub(super) fn finish(&mut self, host: &HostName, ticket: Ticket, now: Now, reply: &Reply) -> Noted {
+    pub(super) fn finish<C>(&mut self, host: &HostName, ticket: Ticket, now: Now, reply: &Reply<C>) -> Noted {
         if self.leaving.get(host) == Some(&ticket) {
             self.leaving.remove(host);
             self.in_flight -= 1;
@@ -269,7 +269,7 @@ fn poll_due(phase: Phase, interval: Duration, now: Now) -> Duration {
 }
 
 /// Records what was said, and when to ask next. Returns whether it is something else than before.
-fn note(pair: &mut Pair, interval: Duration, now: Now, reply: &Reply) -> Noted {
+fn note<C>(pair: &mut Pair, interval: Duration, now: Now, reply: &Reply<C>) -> Noted {
     let had_failed = pair.failed.is_some();
     let noted = match &reply.outcome {
         Outcome::Failed(failure) => {

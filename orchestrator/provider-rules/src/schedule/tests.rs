@@ -48,7 +48,7 @@ fn reply(outcome: Outcome) -> Reply {
 
 fn content(text: &str) -> Reply {
     let bytes = ContentBytes::new(text.as_bytes().to_vec());
-    reply(Outcome::Content { bytes, validator: validator(text) })
+    reply(Outcome::Content { content: bytes, validator: validator(text) })
 }
 
 fn unchanged(text: &str) -> Reply {
@@ -210,7 +210,7 @@ fn a_poll_is_answered_from_after_it() {
 fn servers_are_left_alone_as_they_ask() {
     let mut schedule = schedule(2);
     let questions = schedule.tick(secs(1));
-    let throttled = Reply { retry_after: Some(Duration::from_mins(5)), ..Failure::Throttled.into() };
+    let throttled: Reply = Reply { retry_after: Some(Duration::from_mins(5)), ..Failure::Throttled.into() };
     schedule.finish(secs(1), questions[0].ticket, &throttled);
     schedule.finish(secs(1), questions[1].ticket, &content("a"));
     schedule.poll(secs(2), &provider("app"), None);

@@ -109,6 +109,11 @@ pub enum Warning {
         /// What; absent if nothing any more.
         concern: Option<String>,
     },
+    /// The stream of what hosts are to have is another site's: nothing is delivered.
+    CrossedSite {
+        /// The other site.
+        site: String,
+    },
     /// This instance has begun to lead.
     Leading,
     /// New settings are in force.

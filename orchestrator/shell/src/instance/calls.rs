@@ -18,6 +18,9 @@ const FORWARDED_TTL: Duration = Duration::from_millis(2_500);
 /// How much less FleetLock requests may wait: their clients soon retry, perhaps with the opposite request.
 const LOCK_TTL_REDUCTION: Duration = Duration::from_millis(1_500);
 
+/// While an append takes longer than this, the instance is not ready.
+const APPEND_SLOW: Duration = Duration::from_secs(2);
+
 /// How long `request` may wait in the queue.
 const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
     let ttl = if is_forwarded { FORWARDED_TTL } else { CALL_TTL };
@@ -28,6 +31,7 @@ const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
         | Operation::Config(_)
         | Operation::Enrolment(_)
         | Operation::Slot(_)
+        | Operation::Desired(_)
         | Operation::Reboot(_)
         | Operation::Node(_)
         | Operation::Secret(_) => ttl,
@@ -42,6 +46,42 @@ fn is_refused_slot(state: &State, view: &View, request: &Request, now: Now) -> b
 }
 
 impl Instance {
+    /// Why this instance can neither accept nor forward a write now; `None` if it can.
+    pub fn not_ready(&self, now: Now) -> Option<NotReady> {
+        if let Role::Halted { halt, account } = &self.role {
+            return Some(NotReady::Halted(halt.with_account(account.as_deref())));
+        }
+        if let Some(why) = self.stopping.reason_not_ready() {
+            return Some(NotReady::Stopping(why));
+        }
+        if let Some(why) = self.inspection.reason_not_ready() {
+            return Some(NotReady::NotInspected(why));
+        }
+        if !self.inventory.is_read() {
+            return Some(NotReady::HostsUnread);
+        }
+        match &self.role {
+            Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
+                Some(self.storage.map_or(NotReady::NoAnswer, NotReady::StorageFull))
+            }
+            Role::Leading(_) => None,
+            Role::Following { at_end: true } if self.lease.leader().is_some() => None,
+            // One that has led reads on where it stopped. That nobody leads is what keeps it then.
+            Role::Following { at_end: false } if !self.has_read || self.lease.leader().is_some() => {
+                Some(NotReady::JournalUnread)
+            }
+            Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted { .. } => {
+                Some(self.why_no_leader())
+            }
+        }
+    }
+
+    /// Why no instance leads.
+    fn why_no_leader(&self) -> NotReady {
+        let otherwise = if self.lease.is_restoring() { NotReady::Restoring } else { NotReady::NoLeader };
+        self.storage.map_or(otherwise, NotReady::StorageFull)
+    }
+
     /// Queues a request, forwards it, or answers why not. `forwarded_at` is the lease revision of a forwarded request.
     pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, forwarded_at: Option<u64>) {
         if let Some(why) = self.stopping.reason_not_ready() {

@@ -10,6 +10,7 @@ use os_upgrade_protocol::HostName;
 
 use super::{Acknowledged, Streams, Trim};
 use crate::control_stream::RawControl;
+use crate::delivery::Delivered;
 use crate::dispatch::PublishOutcome;
 use crate::forward::{CallId, Outcome};
 use crate::inventory::WorkerMessage;
@@ -90,6 +91,8 @@ pub enum Event {
         /// Its outcome.
         report: JobReport,
     },
+    /// Something that was to be delivered was, or was not.
+    Delivered(Delivered),
     /// A purge was answered.
     Purged {
         purge: Purge,

@@ -13,6 +13,7 @@ use os_upgrade_protocol::RunId;
 
 use super::{Action, CallId, Warning};
 use crate::clock::Now;
+use crate::delivery::Delivery;
 use crate::dispatch::Dispatcher;
 use crate::forward::Answered;
 use crate::journal::follow::Follower;
@@ -267,7 +268,7 @@ impl Leading {
     pub(super) fn appended(
         &mut self,
         (first, tip): (u64, Tip),
-        dispatcher: &mut Dispatcher,
+        (dispatcher, delivery, now): (&mut Dispatcher, &mut Delivery, Now),
         follower: &mut Follower,
         out: &mut Vec<Action>,
     ) {
@@ -276,6 +277,7 @@ impl Leading {
                 let RecordUnderWay { record, next, answers, jobs } = *under_way;
                 self.committed_jobs.extend(jobs);
                 dispatcher.committed(&record);
+                delivery.committed(&record, now);
                 out.extend(
                     adopted_warnings(&record).chain(excess_warnings(&record, &next)).map(Action::Warn),
                 );

@@ -10,40 +10,9 @@ use crate::clock::Now;
 use crate::fleet_lock::RetryAfter;
 
 /// The most requests in a burst: one slot is released, and the next one taken.
-const BURST: u32 = 2;
+pub(super) const BURST: u32 = 2;
 /// The longest that a server's `Retry-After` delays a release. The slot stays held until then.
 const RELEASE_PAUSE_MAX: Duration = Duration::from_mins(1);
-
-/// A token bucket; each request takes a token.
-#[derive(Debug)]
-pub(super) struct Bucket {
-    /// The time in which one token is added.
-    interval: Duration,
-    /// When the bucket was empty, given the tokens that it has now.
-    empty_at: Duration,
-}
-
-impl Bucket {
-    /// A bucket that was empty when the process started.
-    pub(super) fn new(interval: Duration) -> Self {
-        Self { interval, empty_at: Duration::ZERO }
-    }
-
-    pub(super) fn empty(&mut self, now: Now) {
-        self.empty_at = now.monotonic;
-    }
-
-    /// Takes a token; `false` if there is none.
-    pub(super) fn take(&mut self, now: Now) -> bool {
-        let full = now.monotonic.saturating_sub(self.interval * BURST);
-        let one_less = self.empty_at.max(full) + self.interval;
-        let taken = one_less <= now.monotonic;
-        if taken {
-            self.empty_at = one_less;
-        }
-        taken
-    }
-}
 
 /// Until when a server does not want to be asked, in monotonic time.
 #[derive(Debug, Default)]

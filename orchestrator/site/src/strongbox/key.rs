@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use os_upgrade_kernel::SecretName;
 use os_upgrade_platform::random::{self, RandomError};
+use os_upgrade_provider_rules::Origin;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac::{self, HMAC_SHA256};
 use zeroize::Zeroizing;
@@ -14,6 +15,8 @@ use zeroize::Zeroizing;
 const KEY_BYTES: usize = 32;
 /// The text of which the check is made. It has a space, which no name of a secret has.
 const CHECK: &str = "strongbox check";
+/// The text with which what fingerprints are made of begins, unlike that of the check.
+const FINGERPRINT: &str = "fingerprint of an item";
 
 /// A key: 32 random bytes, as text in base64. It is never displayed, and it is overwritten on drop.
 pub struct Key(Zeroizing<[u8; KEY_BYTES]>);
@@ -78,22 +81,43 @@ impl Key {
             || self.open_under(CHECK, check).is_ok()
     }
 
-    /// Seals `value` under `name`.
+    /// Seals `value` under `name`, for `origin` alone if there is one.
     ///
     /// # Errors
     /// There is no randomness.
-    pub fn seal(&self, name: &SecretName, value: &str) -> Result<String, RandomError> {
-        self.seal_under(name.as_str(), value.as_bytes())
+    pub fn seal(
+        &self,
+        name: &SecretName,
+        origin: Option<&Origin>,
+        value: &str,
+    ) -> Result<String, RandomError> {
+        self.seal_under(&label(name, origin), value.as_bytes())
     }
 
-    /// Opens what was sealed under `name`.
+    /// Opens what was sealed under `name` for `origin`.
     ///
     /// # Errors
-    /// It was not sealed under `name` with this key.
-    pub fn open(&self, name: &SecretName, sealed: &str) -> Result<Zeroizing<String>, CannotOpen> {
-        let opened = self.open_under(name.as_str(), sealed)?;
+    /// It was not sealed like that with this key.
+    pub fn open(
+        &self,
+        name: &SecretName,
+        origin: Option<&Origin>,
+        sealed: &str,
+    ) -> Result<Zeroizing<String>, CannotOpen> {
+        let opened = self.open_under(&label(name, origin), sealed)?;
         let text = std::str::from_utf8(&opened).map_err(|_| CannotOpen)?;
         Ok(Zeroizing::new(text.to_owned()))
+    }
+
+    /// A value that is the same for the same `parts`. It tells nothing of them to who does not have the key, however short they are.
+    pub fn fingerprint(&self, parts: &[&[u8]]) -> String {
+        let mut context = hmac::Context::with_key(&self.authenticator());
+        context.update(FINGERPRINT.as_bytes());
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        BASE64_STANDARD.encode(context.sign())
     }
 
     fn authenticator(&self) -> hmac::Key {
@@ -132,6 +156,11 @@ impl Key {
     }
 }
 
+/// What a secret is sealed under: its name, and its origin on a line of its own. No name has a line feed.
+fn label(name: &SecretName, origin: Option<&Origin>) -> String {
+    origin.map_or_else(|| name.to_string(), |origin| format!("{name}\n{origin}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,21 +172,27 @@ mod tests {
     #[test]
     fn only_key_and_name_open_a_secret() {
         let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
-        let sealed = key.seal(&name("a"), "user:päss").unwrap();
+        let sealed = key.seal(&name("a"), None, "user:päss").unwrap();
         assert!(!sealed.contains("user"), "{sealed}");
-        assert_eq!(**key.open(&name("a"), &sealed).unwrap(), *"user:päss");
-        assert_ne!(sealed, key.seal(&name("a"), "user:päss").unwrap(), "nonces are random");
-        assert_eq!(key.open(&name("b"), &sealed).unwrap_err(), CannotOpen);
-        assert_eq!(other.open(&name("a"), &sealed).unwrap_err(), CannotOpen);
+        assert_eq!(**key.open(&name("a"), None, &sealed).unwrap(), *"user:päss");
+        assert_ne!(sealed, key.seal(&name("a"), None, "user:päss").unwrap(), "nonces are random");
+        assert_eq!(key.open(&name("b"), None, &sealed).unwrap_err(), CannotOpen);
+        assert_eq!(other.open(&name("a"), None, &sealed).unwrap_err(), CannotOpen);
+        let [one, two] = ["https://a.example", "https://b.example"].map(|text| Origin::new(text).unwrap());
+        let bound = key.seal(&name("a"), Some(&one), "token").unwrap();
+        assert_eq!(**key.open(&name("a"), Some(&one), &bound).unwrap(), *"token");
+        for origin in [None, Some(&two)] {
+            assert_eq!(key.open(&name("a"), origin, &bound).unwrap_err(), CannotOpen);
+        }
         let mut bytes = BASE64_STANDARD.decode(&sealed).unwrap();
         for place in 0..bytes.len() {
             bytes[place] ^= 1;
             let changed = BASE64_STANDARD.encode(&bytes);
-            assert_eq!(key.open(&name("a"), &changed).unwrap_err(), CannotOpen, "{place}");
+            assert_eq!(key.open(&name("a"), None, &changed).unwrap_err(), CannotOpen, "{place}");
             bytes[place] ^= 1;
         }
         for text in ["", "AAAA", "no base64!"] {
-            assert_eq!(key.open(&name("a"), text).unwrap_err(), CannotOpen);
+            assert_eq!(key.open(&name("a"), None, text).unwrap_err(), CannotOpen);
         }
     }
 
@@ -169,13 +204,23 @@ mod tests {
             assert!(key.matches(&check) && !other.matches(&check), "{check}");
         }
         assert_eq!(key.check(), Key::parse(&key.reveal()).unwrap().check());
-        let secret = key.seal(&name("a"), "").unwrap();
+        let secret = key.seal(&name("a"), None, "").unwrap();
         for text in ["", "AAAA", "no base64!", &secret, &key.reveal()] {
             assert!(!key.matches(text), "{text}");
         }
         // Journals contain this value, so it must never change.
         let zeros = Key::parse(&BASE64_STANDARD.encode([0; 32])).unwrap();
         assert_eq!(zeros.check(), "knmiGeaf2RBpU67FHLVm4kwanSJU0mCYMHaYBZRvNHQ=");
+    }
+
+    #[test]
+    fn fingerprints_depend_on_key_and_parts() {
+        let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
+        let fingerprint = key.fingerprint(&[b"h1", b"secret"]);
+        assert_eq!(fingerprint, key.fingerprint(&[b"h1", b"secret"]));
+        assert_ne!(fingerprint, other.fingerprint(&[b"h1", b"secret"]));
+        assert_ne!(fingerprint, key.fingerprint(&[b"h1s", b"ecret"]));
+        assert_ne!(fingerprint, key.fingerprint(&[b"h1secret"]));
     }
 
     #[test]

@@ -99,7 +99,11 @@ impl AnswerContext<'_> {
             Operation::Run(RunOperation::Cancel { .. }) => self.runs.was_stopping(self.called),
             Operation::Pause(operation) => self.pauses.took_effect(operation, self.called),
             // Slots are checked more closely in `semaphore`; of enrolment only its consequences are.
-            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) | Operation::Node(_) => true,
+            Operation::Enrolment(_)
+            | Operation::Slot(_)
+            | Operation::Lock(_)
+            | Operation::Node(_)
+            | Operation::Desired(_) => true,
             Operation::Reboot(operation) => self.queue.took_effect(operation, &request.actor, self.called),
             Operation::Secret(secret) => self.secrets.took_effect(secret, self.called),
         }
@@ -145,7 +149,8 @@ impl AnswerContext<'_> {
             | Refusal::Enrolment(_)
             | Refusal::Slot(_)
             | Refusal::Lock(_)
-            | Refusal::Node(_) => true,
+            | Refusal::Node(_)
+            | Refusal::Desired(_) => true,
             Refusal::Reboot(refusal) => match &request.operation {
                 Operation::Reboot(operation) => self.queue.was_refusable(operation, refusal, self.called),
                 Operation::Config(_)
@@ -155,6 +160,7 @@ impl AnswerContext<'_> {
                 | Operation::Slot(_)
                 | Operation::Lock(_)
                 | Operation::Node(_)
+                | Operation::Desired(_)
                 | Operation::Secret(_) => false,
             },
             Refusal::Secret(refusal) => self.secrets.was_refusable(&request.operation, refusal, self.called),

@@ -47,6 +47,7 @@ impl Enrolled {
             Fact::Run(fact) => return self.ran(fact),
             Fact::Config(ConfigFact::Replaced { .. })
             | Fact::Slot(_)
+            | Fact::Desired(_)
             | Fact::Pause(_)
             | Fact::Lock(_)
             | Fact::Queue(_)

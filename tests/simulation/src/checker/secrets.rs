@@ -51,7 +51,7 @@ impl Secrets {
     /// Whether the result of `operation` was in force at some time since `since`.
     pub(super) fn took_effect(&self, operation: &SecretOperation, since: Micros) -> bool {
         self.was_ever(since, |strongbox| match operation {
-            SecretOperation::Keep { name, sealed, check } => {
+            SecretOperation::Keep { name, sealed, origin: _, check } => {
                 strongbox.kept.get(name) == Some(sealed) && strongbox.check.as_ref() == Some(check)
             }
             SecretOperation::Remove { name } => !strongbox.kept.contains_key(name),

@@ -261,6 +261,7 @@ impl Intent {
             | Operation::Enrolment(_)
             | Operation::Reboot(_)
             | Operation::Node(_)
+            | Operation::Desired(_)
             | Operation::Secret(_) => return None,
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
@@ -310,6 +311,7 @@ impl Verdict {
                 | Refusal::Enrolment(_)
                 | Refusal::Reboot(_)
                 | Refusal::Node(_)
+                | Refusal::Desired(_)
                 | Refusal::Secret(_),
             ) => None,
         }

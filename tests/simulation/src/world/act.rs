@@ -51,7 +51,7 @@ impl World {
         } else {
             draw_config(&mut self.rng)
         };
-        let operation = ConfigOperation::Put { config, expected };
+        let operation = ConfigOperation::Put { config: config.into(), expected };
         Request { actor, validate, operation }.into()
     }
 
@@ -106,7 +106,8 @@ impl World {
             SecretOperation::Remove { name }
         } else {
             let check = (*self.rng.choice(&["k", "k", "other"]).expect("not empty")).to_owned();
-            SecretOperation::Keep { name, sealed: format!("{check} {}", self.rng.u32(..)), check }
+            let sealed = format!("{check} {}", self.rng.u32(..));
+            SecretOperation::Keep { name, sealed, origin: None, check }
         };
         Request { actor, validate, operation }.into()
     }

@@ -267,7 +267,7 @@ impl World {
     }
 
     pub(super) fn put_config(config: Config) -> Request {
-        let operation = ConfigOperation::Put { config, expected: Expected::Anything };
+        let operation = ConfigOperation::Put { config: config.into(), expected: Expected::Anything };
         Request::new("operator", operation).into()
     }
 

@@ -308,6 +308,7 @@ impl World {
                 | Warning::Clock { .. }
                 | Warning::Streams { .. }
                 | Warning::Adopted(_)
+                | Warning::CrossedSite { .. }
                 | Warning::HoldersExceedSlots { .. }
                 | Warning::Deposed { .. },
             ) => {}
@@ -402,6 +403,8 @@ impl World {
                 let fallback = Event::JobDone { id: started.id, report };
                 self.send_request(index, RequestKind::Job(started), fallback);
             }
+            // Nobody has configured a provider here.
+            Dispatch::Deliver(_) => {}
             Dispatch::Purge(purge) => {
                 let fallback = Event::Purged { purge: purge.clone(), done: false };
                 self.send_request(index, RequestKind::Purge(purge), fallback);

@@ -68,7 +68,10 @@ fn is_settled(step: &Step<'_>, after: &State) {
         | Input::FenceStored { .. }
         | Input::Settings(_)
         | Input::Retracted { .. }
-        | Input::Purged { .. } => {
+        | Input::Purged { .. }
+        | Input::ItemStored { .. }
+        | Input::ItemRevoked { .. }
+        | Input::ManifestStored { .. } => {
             assert_eq!(again(step.input), [], "{:?} once more", step.input);
         }
         Input::Request(_) | Input::JobDone(_) | Input::NodesSeen | Input::Tick => {}
@@ -151,7 +154,7 @@ fn sent_commands_are_covered_by_slots(after: &State) {
                     assert!(is_waiting || *order == SlotOrder::Unlock);
                 }
             }
-            Effect::NewFence { .. } | Effect::Retract { .. } | Effect::Purge(_) => {}
+            Effect::NewFence { .. } | Effect::Retract { .. } | Effect::Purge(_) | Effect::Manifest(_) => {}
         }
     }
 }

@@ -8,8 +8,8 @@ use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::{
     ClockDoubt, CommandJob, CommandOrder, CommandOutcome, Config, ConfigOperation, ControlMessage, Effect,
     EnrolmentOperation, Expected, HostStatus, InReplyTo, Input, Job, JobDone, KubernetesSettings,
-    LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOrder,
-    NodeOutcome, NodeStage, OnFailure, Order, Pods, Purge, Reachability, RebootCommandSettings,
+    LockOperation, LockOutcome, LockProvider, ManifestOrder, NoAnswer, NodeFence, NodeJob, NodeOperation,
+    NodeOrder, NodeOutcome, NodeStage, OnFailure, Order, Pods, Purge, Reachability, RebootCommandSettings,
     RebootOperation, RebootSettings, Reclaim, Request, Run, RunOperation, SeenHost, SeenNode, Settings,
     SlotJob, SlotOperation, SlotOrder, SlotState, Targets,
 };
@@ -206,7 +206,7 @@ impl Play {
         if !applications {
             config.worker_applications[0].name = application("nobodys");
         }
-        let put = ConfigOperation::Put { config, expected: Expected::Anything };
+        let put = ConfigOperation::Put { config: config.into(), expected: Expected::Anything };
         self.input(Input::Request(Request::new("admin", put).into()));
     }
 
@@ -432,6 +432,9 @@ impl Play {
             }
             Effect::NewFence { .. } => {
                 self.site.fence();
+            }
+            Effect::Manifest(ManifestOrder { host, revision, .. }) => {
+                self.input(Input::ManifestStored { host, revision });
             }
             Effect::Purge(Purge { host, announced, .. }) => self.input(Input::Purged { host, announced }),
             Effect::Retract { host, sequence } => {

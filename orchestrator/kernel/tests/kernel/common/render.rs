@@ -6,8 +6,8 @@ use os_upgrade_console::describe;
 use os_upgrade_kernel::fact::RunFact;
 use os_upgrade_kernel::reboot_queue::Entry;
 use os_upgrade_kernel::{
-    Answer, Cause, CommandJob, CommandOrder, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order,
-    Purge, SlotJob, SlotOrder, State, View, Why, explain_entry, next_reboot,
+    Answer, Cause, CommandJob, CommandOrder, Effect, Explanation, Fact, Job, ManifestOrder, NodeJob,
+    NodeOrder, Order, Purge, SlotJob, SlotOrder, State, View, Why, explain_entry, next_reboot,
 };
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
@@ -111,6 +111,9 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
         Effect::Retract { host, sequence } => format!("retract {sequence} of {host}"),
         Effect::Purge(Purge { host, announced, removed_at: _ }) => {
             format!("purge {host} up to {announced}")
+        }
+        Effect::Manifest(ManifestOrder { host, revision, replaced }) => {
+            format!("manifest {host} {}.{} without {replaced:?}", revision.epoch, revision.sequence)
         }
     };
     if effects.is_empty() {

@@ -1,8 +1,8 @@
 //! Facts as JSON.
 
 use os_upgrade_kernel::fact::{
-    ConfigFact, ControlFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact, RestorationFact,
-    RunFact, SecretFact, SlotFact,
+    ConfigFact, ControlFact, DesiredFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact,
+    RestorationFact, RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::run::CountedAs;
@@ -10,7 +10,8 @@ use os_upgrade_kernel::{
     ApiServerOrder, Backoff, Difference, Enlisted, KubernetesSettings, MissedReason, MissedRun, NodeStep,
     OnFailure, Outstanding, RebootSettings, Reclaim, SecretName, Settings, Trigger,
 };
-use os_upgrade_protocol::HostKey;
+use os_upgrade_protocol::{HostKey, ItemId, Revision};
+use os_upgrade_provider_rules::{Origin, ProviderName};
 
 use super::*;
 
@@ -67,11 +68,36 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Pause(PauseFact::Resumed { .. }) => 40,
         Fact::Enrolment(EnrolmentFact::HostDeferred { .. }) => 41,
         Fact::Enrolment(EnrolmentFact::DeferralEnded { .. }) => 42,
+        Fact::Desired(DesiredFact::ItemStored { .. }) => 44,
+        Fact::Desired(DesiredFact::ItemRevoked { .. }) => 45,
+        Fact::Desired(DesiredFact::ManifestStored { .. }) => 46,
+        Fact::Desired(DesiredFact::PollRequested { .. }) => 47,
+        Fact::Desired(DesiredFact::DeliveryResumed { .. }) => 48,
+    }
+}
+
+fn provider() -> ProviderName {
+    ProviderName::new("app").unwrap()
+}
+
+fn revision() -> Revision {
+    Revision { epoch: 0, sequence: 7 }
+}
+
+/// What `app` gave for h1 is stored.
+pub(super) fn item_stored(fingerprint: Option<&str>) -> DesiredFact {
+    DesiredFact::ItemStored {
+        host: host("h1"),
+        provider: provider(),
+        item: ItemId::new("Zm9v").unwrap(),
+        bytes: 600,
+        sealed: revision(),
+        fingerprint: fingerprint.map(ToOwned::to_owned),
     }
 }
 
 #[test]
-#[allow(clippy::too_many_lines, reason = "one table")]
+#[allow(clippy::too_many_lines, clippy::large_stack_arrays, reason = "one table")]
 fn facts() {
     let settings = Settings {
         provider: LockProvider::External,
@@ -364,9 +390,70 @@ fn facts() {
             Fact::Secret(SecretFact::Stored {
                 name: SecretName::new("lock-server").unwrap(),
                 sealed: "c2VjcmV0".to_owned(),
+                origin: None,
                 actor: "eve".to_owned(),
             }),
             r#"{"type":"secret-kept","name":"lock-server","sealed":"c2VjcmV0","actor":"eve"}"#,
+        ),
+        (
+            Fact::Secret(SecretFact::Stored {
+                name: SecretName::new("files").unwrap(),
+                sealed: "c2VjcmV0".to_owned(),
+                origin: Some(Origin::new("https://files.example").unwrap()),
+                actor: "eve".to_owned(),
+            }),
+            r#"{"type":"secret-kept","name":"files","sealed":"c2VjcmV0","origin":"https://files.example","actor":"eve"}"#,
+        ),
+        (
+            item_stored(Some("c2FtZQ==")).into(),
+            concat!(
+                r#"{"type":"item-stored","host":"h1","provider":"app","item":"Zm9v","bytes":600,"#,
+                r#""sealed":{"epoch":0,"sequence":7},"fingerprint":"c2FtZQ=="}"#
+            ),
+        ),
+        (
+            item_stored(None).into(),
+            concat!(
+                r#"{"type":"item-stored","host":"h1","provider":"app","item":"Zm9v","bytes":600,"#,
+                r#""sealed":{"epoch":0,"sequence":7}}"#
+            ),
+        ),
+        (
+            DesiredFact::ItemRevoked { host: host("h1"), provider: provider() }.into(),
+            r#"{"type":"item-revoked","host":"h1","provider":"app"}"#,
+        ),
+        (
+            DesiredFact::ManifestStored { host: host("h1"), revision: revision() }.into(),
+            r#"{"type":"manifest-stored","host":"h1","revision":{"epoch":0,"sequence":7}}"#,
+        ),
+        (
+            DesiredFact::PollRequested {
+                provider: provider(),
+                host: Some(host("h1")),
+                actor: "eve".to_owned(),
+            }
+            .into(),
+            r#"{"type":"poll-requested","provider":"app","host":"h1","actor":"eve"}"#,
+        ),
+        (
+            DesiredFact::DeliveryResumed {
+                host: Some(host("h1")),
+                unknown: Vec::new(),
+                epoch: 8,
+                actor: "eve".to_owned(),
+            }
+            .into(),
+            r#"{"type":"delivery-resumed","host":"h1","epoch":8,"actor":"eve"}"#,
+        ),
+        (
+            DesiredFact::DeliveryResumed {
+                host: None,
+                unknown: vec![host("h1")],
+                epoch: 8,
+                actor: "eve".to_owned(),
+            }
+            .into(),
+            r#"{"type":"delivery-resumed","unknown":["h1"],"epoch":8,"actor":"eve"}"#,
         ),
         (
             Fact::Secret(SecretFact::Removed {

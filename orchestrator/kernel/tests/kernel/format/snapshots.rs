@@ -2,12 +2,13 @@
 
 use os_upgrade_calendar::Watermark;
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::fact::{ControlFact, EnrolmentFact, IgnoreCause, PauseFact, RunFact};
+use os_upgrade_kernel::fact::{ControlFact, DesiredFact, EnrolmentFact, IgnoreCause, PauseFact, RunFact};
 use os_upgrade_kernel::reason::LockRefusal;
 use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
 use os_upgrade_kernel::{
     Fact, LockProvider, MissedReason, MissedRun, NoAnswer, Settings, Slot, SlotState, State, Trigger,
 };
+use os_upgrade_protocol::Revision;
 use serde_json::json;
 
 use super::words::check_words;
@@ -81,6 +82,7 @@ fn ignored() -> Fact {
 
 /// A new field of the state does not compile here, and fails if its words are not in the list.
 #[test]
+#[allow(clippy::too_many_lines, reason = "one state")]
 fn state_with_every_field() {
     let time = "2026-11-21T01:00:00Z";
     let mut state: State = serde_json::from_value(json!({
@@ -93,7 +95,7 @@ fn state_with_every_field() {
             "waiters": { "n1": { "since": time, "asked": time, "turn": time, "interval-secs": 300 } },
         } },
         "strongbox": { "check": "c2VhbA==", "secrets": {
-            "h1": { "sealed": "c2VjcmV0", "actor": "eve", "since": time },
+            "h1": { "sealed": "c2VjcmV0", "origin": "https://files.example", "actor": "eve", "since": time },
         } },
         "slots": { "h1": {
             "group": "edge", "provider": "external", "standing": "held", "since": time, "run": "r1",
@@ -114,7 +116,6 @@ fn state_with_every_field() {
     }))
     .unwrap();
     let (host, actor, reason) = (host("h1"), "eve".to_owned(), "scrapped".to_owned());
-    let removed = Fact::Enrolment(EnrolmentFact::HostRemoved { host, actor, reason, announced: 7 });
     let missed = MissedRun {
         start: start(),
         latest: start(),
@@ -123,7 +124,30 @@ fn state_with_every_field() {
         unrecorded: 0,
     };
     let paused = PauseFact::Paused { cause: paused(), until: Some(start()) };
-    for fact in [ignored(), removed, Fact::Run(RunFact::Missed(missed)), paused.into()] {
+    let stored = super::facts::item_stored(Some("c2FtZQ=="));
+    let revision = Revision { epoch: 0, sequence: 1 };
+    let manifest = DesiredFact::ManifestStored { host: host.clone(), revision };
+    let again = super::facts::item_stored(None);
+    let resumed = DesiredFact::DeliveryResumed {
+        host: Some(host.clone()),
+        unknown: Vec::new(),
+        epoch: 1,
+        actor: actor.clone(),
+    };
+    let resumed_all =
+        DesiredFact::DeliveryResumed { host: None, unknown: Vec::new(), epoch: 1, actor: actor.clone() };
+    let removed = Fact::Enrolment(EnrolmentFact::HostRemoved {
+        host: crate::common::host("h3"),
+        actor: actor.clone(),
+        reason,
+        announced: 7,
+    });
+    for fact in [stored, manifest, again, resumed, resumed_all].map(Fact::from).into_iter().chain([
+        ignored(),
+        removed,
+        Fact::Run(RunFact::Missed(missed)),
+        paused.into(),
+    ]) {
         state.apply(start(), &fact).unwrap();
     }
     let rollout = Rollout::default();
@@ -141,6 +165,7 @@ fn state_with_every_field() {
         semaphores: _,
         strongbox: _,
         enrolment: _,
+        desired: _,
         slots: _,
         run: _,
         last_run: _,
@@ -159,5 +184,5 @@ fn state_with_every_field() {
         restored: _,
     } = state;
     let fields = written.as_object().unwrap();
-    assert_eq!(fields.len(), 22, "{:?}", fields.keys());
+    assert_eq!(fields.len(), 23, "{:?}", fields.keys());
 }

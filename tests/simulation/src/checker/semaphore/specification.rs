@@ -166,6 +166,7 @@ impl Specification {
             | Operation::Enrolment(_)
             | Operation::Reboot(_)
             | Operation::Node(_)
+            | Operation::Desired(_)
             | Operation::Secret(_) => Ok(None),
         };
         verdict.unwrap_or_else(Some)

@@ -230,7 +230,8 @@ fn wrong_strongbox_key_is_a_problem() {
     let facts = [
         os_upgrade_kernel::Fact::Secret(os_upgrade_kernel::fact::SecretFact::KeySet { check: other.check() }),
         os_upgrade_kernel::Fact::Secret(os_upgrade_kernel::fact::SecretFact::Stored {
-            sealed: other.seal(&secret, "user:password").unwrap(),
+            origin: None,
+            sealed: other.seal(&secret, None, "user:password").unwrap(),
             name: secret,
             actor: "eve".to_owned(),
         }),

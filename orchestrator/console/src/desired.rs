@@ -1,0 +1,69 @@
+//! Why a request about what hosts are to have is refused, and why a provider has not said it.
+
+use std::fmt::{self, Formatter};
+
+use os_upgrade_kernel::DesiredRefusal;
+use os_upgrade_provider_rules::{CredentialsProblem, Failure};
+
+use crate::describe::Describe;
+
+impl Describe for DesiredRefusal {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownProvider { provider } => {
+                write!(
+                    f,
+                    "there is no provider {provider}: `os-upgrade providers list` shows those that there are"
+                )
+            }
+            Self::NotSelected { provider, host } => write!(
+                f,
+                "{host} gets nothing of {provider}: the provider's selector does not name it, or it takes no part, or no \
+                 key of it is approved; `os-upgrade hosts show {host}` says which"
+            ),
+            Self::NothingDesired { host } => {
+                write!(f, "{host} neither is to have any configuration nor says that it has")
+            }
+            Self::NoNewerEpoch { host } => write!(
+                f,
+                "{host} tells of the last epoch that there can be: remove its worker's state on the host, and start it again"
+            ),
+        }
+    }
+}
+
+impl Describe for Failure {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostNotInUrl => f.write_str("the name of the host would be a segment . or .. of the URL"),
+            Self::Credentials { problem } => match problem {
+                CredentialsProblem::Sealed => f.write_str(
+                    "the secret of `credentials` cannot be opened: store it, and give the leader the key of the strongbox",
+                ),
+                CredentialsProblem::OtherOrigin => f.write_str(
+                    "the secret of `credentials` is not for the provider's origin: store it with the origin of its URL",
+                ),
+                CredentialsProblem::Malformed => {
+                    f.write_str("the secret of `credentials` is neither a bearer token nor user:password")
+                }
+            },
+            Self::Unreachable { why } => write!(f, "no connection: {why}"),
+            Self::TlsFailed { why } => write!(f, "TLS failed: {why}"),
+            Self::TimedOut => f.write_str("it did not answer in time"),
+            Self::Cut => f.write_str("the connection was lost before the answer was complete"),
+            Self::NotHttp { why } => write!(f, "the answer is not HTTP: {why}"),
+            Self::Refused { status } => write!(f, "it refuses the request with status {status}"),
+            Self::Throttled => f.write_str("it wants to be asked less often (status 429)"),
+            Self::Unavailable { status } => write!(f, "it is out of order: status {status}"),
+            Self::Redirected { status } => {
+                write!(f, "it redirects with status {status}, which is not followed: give the final URL")
+            }
+            Self::UnexpectedStatus { status } => write!(f, "status {status} has no meaning here"),
+            Self::TooLarge { limit } => write!(f, "the answer has more than {limit} bytes"),
+            Self::Html => f.write_str("the answer is a page of HTML, such as that of a portal"),
+            Self::Encoded => f.write_str("the answer is compressed although that was not asked for"),
+            Self::NotSealed => f.write_str("it could not be sealed to the host's key"),
+            Self::NotStored => f.write_str("it could not be stored in os-upgrade:desired; it is tried again"),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What becomes true of what hosts are to have.
+
+use os_upgrade_protocol::{HostName, ItemId, Revision};
+use os_upgrade_provider_rules::ProviderName;
+use serde::{Deserialize, Serialize};
+
+use crate::about::{About, AuditList, OwnerRef, Part};
+
+/// Something that has become true of what hosts are to have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum DesiredFact {
+    /// What a provider gave for a host is sealed and stored, and the host is to have it from here on.
+    ItemStored {
+        host: HostName,
+        provider: ProviderName,
+        /// The item's id.
+        item: ItemId,
+        /// How many bytes it has, sealed.
+        bytes: u64,
+        /// What it was sealed for.
+        sealed: Revision,
+        /// A value that is the same for the same content, file and key of the host; only who has the strongbox key can compute it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fingerprint: Option<String>,
+    },
+    /// A host is to have nothing of a provider any more, as the provider says.
+    ItemRevoked { host: HostName, provider: ProviderName },
+    /// The manifest that follows from the state is stored, and what it no longer names is deleted.
+    ManifestStored { host: HostName, revision: Revision },
+    /// An operator wants a provider to be asked at once.
+    PollRequested {
+        provider: ProviderName,
+        /// About which host; absent if about all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<HostName>,
+        /// Who wants that.
+        actor: String,
+    },
+    /// Hosts are told again what they are to have, after a restoration or because one had something newer.
+    DeliveryResumed {
+        /// The host; absent if all are told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<HostName>,
+        /// Hosts that have something although the site knows of nothing that they are to have.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<HostName>,
+        /// The epoch of the manifests from here on, unless a later restoration has a greater one.
+        epoch: u64,
+        /// Who resumed it.
+        actor: String,
+    },
+}
+
+impl DesiredFact {
+    /// What it is about.
+    pub(crate) fn about(&self) -> About<'_> {
+        match self {
+            Self::ItemStored { host, .. }
+            | Self::ItemRevoked { host, .. }
+            | Self::ManifestStored { host, .. } => About::host(OwnerRef::None, host),
+            Self::PollRequested { host, actor, .. } | Self::DeliveryResumed { host, actor, .. } => {
+                let about = About { actor: Some(actor), host: host.as_ref(), ..About::default() };
+                about.in_list(AuditList::Enrolment)
+            }
+        }
+    }
+
+    /// What must be derived again after it.
+    pub(crate) const fn affects(&self) -> &'static [Part] {
+        match self {
+            Self::ItemStored { .. }
+            | Self::ItemRevoked { .. }
+            | Self::ManifestStored { .. }
+            | Self::PollRequested { .. }
+            | Self::DeliveryResumed { .. } => &[],
+        }
+    }
+}

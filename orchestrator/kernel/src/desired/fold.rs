@@ -1,0 +1,49 @@
+//! What facts change in what hosts are to have.
+
+use chrono::{DateTime, Utc};
+
+use super::fact::DesiredFact;
+use super::state::DesiredItem;
+use crate::config::{Config, OnRemoval};
+use crate::state::State;
+
+impl State {
+    pub(crate) fn apply_desired(&mut self, fact: &DesiredFact, at: DateTime<Utc>) {
+        match fact {
+            DesiredFact::ItemStored { host, provider, item, bytes, sealed, fingerprint } => {
+                let (id, fingerprint) = (item.clone(), fingerprint.clone());
+                let item = DesiredItem { id, bytes: *bytes, sealed: *sealed, fingerprint, since: at };
+                self.desired.store(host, provider, item);
+            }
+            DesiredFact::ItemRevoked { host, provider } => self.desired.revoke(host, provider),
+            DesiredFact::ManifestStored { host, revision } => self.desired.stored(host, *revision),
+            // The leader asks; nothing is known of the answer yet.
+            DesiredFact::PollRequested { .. } => {}
+            DesiredFact::DeliveryResumed { host: Some(host), epoch, .. } => self.desired.resume(host, *epoch),
+            DesiredFact::DeliveryResumed { host: None, unknown, epoch, .. } => {
+                self.desired.resume_all(unknown, *epoch);
+            }
+        }
+    }
+
+    /// The configuration is no longer `before`: what providers gave to hosts that they select no longer is revoked, if they say so. Of a
+    /// provider that is gone, that it said last counts.
+    pub(crate) fn revoke_unselected(&mut self, before: Option<&Config>) {
+        let now = self.config.clone();
+        let find = |config: Option<&Config>, name| config.and_then(|config| config.provider(name).cloned());
+        let mut unselected = Vec::new();
+        for (host, desired) in &self.desired.hosts {
+            for name in desired.items.keys() {
+                let provider = find(now.as_deref(), name);
+                let is_selected = provider.as_ref().is_some_and(|provider| provider.selects(host));
+                let said = provider.or_else(|| find(before, name));
+                if !is_selected && said.is_some_and(|provider| provider.on_removal == OnRemoval::Remove) {
+                    unselected.push((host.clone(), name.clone()));
+                }
+            }
+        }
+        for (host, provider) in unselected {
+            self.desired.revoke(&host, &provider);
+        }
+    }
+}

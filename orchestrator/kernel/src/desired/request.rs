@@ -1,0 +1,119 @@
+//! What operators ask for: that a provider is asked at once, and that hosts are told again what they are to have.
+
+use os_upgrade_protocol::HostName;
+use os_upgrade_provider_rules::ProviderName;
+use serde::{Deserialize, Serialize};
+
+use super::fact::DesiredFact;
+use crate::answer::{Granted, RefusalClass};
+use crate::state::State;
+use crate::view::View;
+
+/// An operation on what hosts are to have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum DesiredOperation {
+    /// Ask a provider at once what hosts are to have.
+    Poll {
+        provider: ProviderName,
+        /// About which host; absent for all that it selects.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<HostName>,
+    },
+    /// Tell hosts again what they are to have, after a restoration, or a host that has something newer. Where that is done anyway, nothing
+    /// changes.
+    Resume {
+        /// The host; absent for all. A host that has something newer must be named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<HostName>,
+    },
+}
+
+/// Why an operation is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum DesiredRefusal {
+    /// There is no provider of that name.
+    UnknownProvider { provider: ProviderName },
+    /// The provider does not select the host, or the host takes no part, or no key of it is approved.
+    NotSelected { provider: ProviderName, host: HostName },
+    /// The host neither is to have something, nor says that it has.
+    NothingDesired { host: HostName },
+    /// The host tells of an epoch that is the last one possible.
+    NoNewerEpoch { host: HostName },
+}
+
+impl DesiredRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::UnknownProvider { .. } | Self::NothingDesired { .. } => RefusalClass::Missing,
+            Self::NotSelected { .. } | Self::NoNewerEpoch { .. } => RefusalClass::Conflict,
+        }
+    }
+}
+
+pub(crate) fn decide(
+    state: &State,
+    view: &View,
+    operation: &DesiredOperation,
+    actor: &str,
+) -> Result<Granted, DesiredRefusal> {
+    let fact = match operation {
+        DesiredOperation::Poll { provider, host } => Some(poll(state, provider, host.as_ref(), actor)?),
+        DesiredOperation::Resume { host: Some(host) } => resume(state, view, host, actor)?,
+        DesiredOperation::Resume { host: None } => resume_all(state, view, actor),
+    };
+    Ok(Granted::done(fact.map(Into::into).into_iter().collect()))
+}
+
+fn poll(
+    state: &State,
+    provider: &ProviderName,
+    host: Option<&HostName>,
+    actor: &str,
+) -> Result<DesiredFact, DesiredRefusal> {
+    if state.config.as_ref().is_none_or(|config| config.provider(provider).is_none()) {
+        return Err(DesiredRefusal::UnknownProvider { provider: provider.clone() });
+    }
+    if let Some(host) = host.filter(|host| state.provider_for(provider, host).is_none()) {
+        return Err(DesiredRefusal::NotSelected { provider: provider.clone(), host: host.clone() });
+    }
+    let (provider, host, actor) = (provider.clone(), host.cloned(), actor.to_owned());
+    Ok(DesiredFact::PollRequested { provider, host, actor })
+}
+
+/// Resumes the delivery to `host`, in an epoch that is greater than any of which the host has told.
+fn resume(
+    state: &State,
+    view: &View,
+    host: &HostName,
+    actor: &str,
+) -> Result<Option<DesiredFact>, DesiredRefusal> {
+    let applied = view.applied(host);
+    if applied.is_none() && !state.desired.hosts.contains_key(host) {
+        return Err(DesiredRefusal::NothingDesired { host: host.clone() });
+    }
+    let is_ahead = state.is_ahead(view, host);
+    if state.is_delivered(host) && !is_ahead {
+        return Ok(None);
+    }
+    let told = applied.filter(|_| is_ahead).map(|applied| applied.revision.epoch.checked_add(1));
+    let greater = told.unwrap_or(Some(0));
+    let greater = greater.ok_or_else(|| DesiredRefusal::NoNewerEpoch { host: host.clone() })?;
+    let epoch = greater.max(state.desired_revision(host).epoch);
+    let (host, actor) = (Some(host.clone()), actor.to_owned());
+    Ok(Some(DesiredFact::DeliveryResumed { host, unknown: Vec::new(), epoch, actor }))
+}
+
+/// Resumes the delivery after a restoration.
+fn resume_all(state: &State, view: &View, actor: &str) -> Option<DesiredFact> {
+    let epoch = state.epoch();
+    if epoch <= state.desired.resumed {
+        return None;
+    }
+    let has_something = |host: &HostName| view.applied(host).is_some_and(|applied| !applied.items.is_empty());
+    let unknown = view.hosts.keys().filter(|host| !state.desired.hosts.contains_key(*host));
+    let unknown = unknown.filter(|host| has_something(host)).cloned().collect();
+    Some(DesiredFact::DeliveryResumed { host: None, unknown, epoch, actor: actor.to_owned() })
+}

@@ -1,0 +1,145 @@
+//! What hosts are to have, as the state knows it.
+
+use chrono::{DateTime, Utc};
+use imbl::{OrdMap, OrdSet};
+use os_upgrade_protocol::{HostName, ItemId, Revision};
+use os_upgrade_provider_rules::ProviderName;
+use serde::{Deserialize, Serialize};
+
+use crate::left_out::is_default;
+
+/// The most items of which a host remembers that they are to be deleted. Of more, the oldest are forgotten: they are deleted with whatever
+/// else is older than the fence of a later leader.
+const REPLACED_MAX: usize = 64;
+
+/// What hosts are to have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Desired {
+    /// How many times something has changed of what hosts are to have: of two manifests of one epoch, the one after more changes is newer.
+    pub changes: u64,
+    /// The hosts that are to have something, or had.
+    pub hosts: OrdMap<HostName, DesiredHost>,
+    /// The hosts whose manifest is not the stored one.
+    #[serde(default, skip_serializing_if = "OrdSet::is_empty")]
+    pub outdated: OrdSet<HostName>,
+    /// The last restoration after which hosts were told again what they are to have.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub resumed: u64,
+}
+
+/// What a host is to have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DesiredHost {
+    /// One item of each provider that gave something.
+    pub items: OrdMap<ProviderName, DesiredItem>,
+    /// After how many changes that became so.
+    pub changed: u64,
+    /// The manifest that is stored; absent until one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Revision>,
+    /// Items to delete once the manifest is stored that does not name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<ItemId>,
+    /// The epoch of its manifests if an operator has resumed its delivery, unless that of the site is greater.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub resumed: u64,
+}
+
+/// An item in the stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DesiredItem {
+    pub id: ItemId,
+    /// How many bytes it has, sealed.
+    pub bytes: u64,
+    /// What it was sealed for.
+    pub sealed: Revision,
+    /// A value that is the same for the same content, file and key of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// When it became what the host is to have.
+    pub since: DateTime<Utc>,
+}
+
+impl Desired {
+    /// Whether no host was ever to have something.
+    pub fn is_unused(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The item of `provider` that `host` is to have.
+    pub fn item(&self, host: &HostName, provider: &ProviderName) -> Option<&DesiredItem> {
+        self.hosts.get(host)?.items.get(provider)
+    }
+
+    /// `host` is to have `item` of `provider`.
+    pub(super) fn store(&mut self, host: &HostName, provider: &ProviderName, item: DesiredItem) {
+        let before = self.change(host).items.insert(provider.clone(), item);
+        self.replace(host, before.map(|item| item.id));
+    }
+
+    /// `host` is to have nothing of `provider`.
+    pub(super) fn revoke(&mut self, host: &HostName, provider: &ProviderName) {
+        if self.item(host, provider).is_some() {
+            let before = self.change(host).items.remove(provider);
+            self.replace(host, before.map(|item| item.id));
+        }
+    }
+
+    /// `host` is to have nothing.
+    pub(crate) fn revoke_all(&mut self, host: &HostName) {
+        if self.hosts.contains_key(host) {
+            let items = std::mem::take(&mut self.change(host).items);
+            self.replace(host, items.into_iter().map(|(_, item)| item.id));
+        }
+    }
+
+    /// The manifest of `host` that follows from the state is stored as `revision`. Of a host that is to have nothing, nothing more needs to
+    /// be known: the next manifest is newer, since changes are counted for all hosts.
+    pub(super) fn stored(&mut self, host: &HostName, revision: Revision) {
+        self.outdated.remove(host);
+        let Some(entry) = self.hosts.get_mut(host) else { return };
+        entry.manifest = Some(revision);
+        entry.replaced.clear();
+        if entry.items.is_empty() && entry.resumed <= self.resumed {
+            self.hosts.remove(host);
+        }
+    }
+
+    /// What hosts have may be newer than this state: each is told anew what it is to have, once an operator says so.
+    pub(crate) fn restored(&mut self) {
+        self.outdated = self.hosts.keys().cloned().collect();
+    }
+
+    /// Delivery to `host` goes on in `epoch`.
+    pub(super) fn resume(&mut self, host: &HostName, epoch: u64) {
+        self.change(host).resumed = epoch;
+    }
+
+    /// Delivery to all hosts goes on in `epoch`. What `unknown` have, they are not to have.
+    pub(super) fn resume_all(&mut self, unknown: &[HostName], epoch: u64) {
+        self.resumed = epoch;
+        for host in unknown {
+            self.change(host);
+        }
+    }
+
+    /// What `host` is to have changes.
+    fn change(&mut self, host: &HostName) -> &mut DesiredHost {
+        self.changes += 1;
+        self.outdated.insert(host.clone());
+        let entry = self.hosts.entry(host.clone()).or_default();
+        entry.changed = self.changes;
+        entry
+    }
+
+    /// Items of `host` are no longer named.
+    fn replace(&mut self, host: &HostName, items: impl IntoIterator<Item = ItemId>) {
+        let Some(entry) = self.hosts.get_mut(host) else { return };
+        entry.replaced.extend(items);
+        let surplus = entry.replaced.len().saturating_sub(REPLACED_MAX);
+        entry.replaced.drain(..surplus);
+    }
+}

@@ -1,0 +1,292 @@
+//! What hosts are to have: which items count, when a manifest is to be published, and what becomes of that after a restoration.
+
+use std::sync::Arc;
+
+use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact};
+use os_upgrade_kernel::{
+    Accepted, Answer, ConfigOperation, DesiredOperation, DesiredRefusal, Effect, EnrolmentOperation,
+    Expected, Fact, Input, ManifestOrder, Operation, Record, Refusal, Request, Restoration, RestoreSource,
+    StoredItem, manifests, restoration,
+};
+use os_upgrade_protocol::{Applied, AppliedItem, HostKey, HostName, ItemId, ItemKind, Revision};
+use os_upgrade_provider_rules::ProviderName;
+
+use crate::common::{Site, config, host, start};
+
+const KEY: HostKey = HostKey::new([1; 32]);
+
+fn provider(name: &str) -> ProviderName {
+    ProviderName::new(name).unwrap()
+}
+
+fn id(text: &str) -> ItemId {
+    ItemId::new(text).unwrap()
+}
+
+/// A site with h1, h2 and h3, whose keys are approved, but for that of h3, and with the providers `app`, which revokes, and `net`.
+fn site() -> Site {
+    let mut site = Site::ready(&["h1", "h2", "h3"]);
+    for name in ["h1", "h2"] {
+        let (host, actor) = (host(name), Some("eve".to_owned()));
+        let pinned = Fact::Enrolment(EnrolmentFact::KeyPinned { host, key: KEY, actor });
+        site.state.apply(site.now, &pinned).unwrap();
+    }
+    configure(&mut site, r#"[{"name":"app","on-removal":"remove"},{"name":"net"}]"#);
+    site
+}
+
+/// Configures these providers, each with what is left out.
+fn configure(site: &mut Site, providers: &str) {
+    let mut providers: Vec<serde_json::Value> = serde_json::from_str(providers).unwrap();
+    for provider in &mut providers {
+        let provider = provider.as_object_mut().unwrap();
+        provider.insert("kind".to_owned(), "http".into());
+        provider.insert("url".to_owned(), "https://files.example/{host}".into());
+    }
+    let mut config = config();
+    config.config_providers = serde_json::from_value(providers.into()).unwrap();
+    request(site, ConfigOperation::Put { config: config.into(), expected: Expected::Anything }).unwrap();
+}
+
+fn request(site: &mut Site, operation: impl Into<Operation>) -> Answer {
+    let request: Request = Request { actor: "eve".to_owned(), validate: false, operation: operation.into() };
+    site.input(Input::Request(request)).answer.unwrap()
+}
+
+fn stored(site: &Site, name: &str, item: &str) -> StoredItem {
+    let sealed = site.state.next_sealed(&host(name));
+    StoredItem { id: id(item), bytes: 600, key: KEY, sealed, fingerprint: None }
+}
+
+/// `of` gave `item` for a host.
+fn give(site: &mut Site, name: &str, of: &str, item: &str) -> Vec<Fact> {
+    let item = stored(site, name, item);
+    site.input(Input::ItemStored { host: host(name), provider: provider(of), item }).facts
+}
+
+/// The manifests to publish: host, the ids that it names, and those to delete.
+fn due(site: &Site) -> Vec<(String, Vec<String>, Vec<String>)> {
+    let texts = |ids: &[ItemId]| ids.iter().map(ToString::to_string).collect();
+    let named = |order: &ManifestOrder| {
+        let items = order.manifest(&site.state).unwrap().items;
+        items.iter().map(|item| format!("{}={}", item.name, item.id)).collect()
+    };
+    manifests(&site.state)
+        .map(|order| (order.host.to_string(), named(&order), texts(&order.replaced)))
+        .collect()
+}
+
+/// Every manifest is published. Returns their revisions.
+fn publish(site: &mut Site) -> Vec<Revision> {
+    let orders: Vec<_> = manifests(&site.state).collect();
+    for ManifestOrder { host, revision, .. } in &orders {
+        site.input(Input::ManifestStored { host: host.clone(), revision: *revision });
+    }
+    assert_eq!(manifests(&site.state).count(), 0);
+    orders.into_iter().map(|order| order.revision).collect()
+}
+
+fn manifest(name: &str, items: &[&str], replaced: &[&str]) -> (String, Vec<String>, Vec<String>) {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    (name.to_owned(), texts(items), texts(replaced))
+}
+
+fn restore(site: &mut Site) {
+    let restored = Restoration {
+        source: RestoreSource::Store,
+        actor: "op".to_owned(),
+        control_kept: false,
+        outstanding: Vec::new(),
+    };
+    let facts = restoration(&site.state, restored);
+    site.state.apply_record(&Record { at: start(), control: 0, facts }).unwrap();
+}
+
+fn says(site: &mut Site, name: &str, revision: Revision, items: &[&str]) {
+    let item = |name: &&str| AppliedItem {
+        kind: ItemKind::Configuration,
+        name: (*name).to_owned(),
+        id: Some(id("9")),
+        error: None,
+    };
+    let items = items.iter().map(item).collect();
+    let site_name = site.state.settings.site.clone();
+    let applied = Applied { site: site_name, revision, items, refused: None };
+    site.view.applied.insert(host(name), Arc::new(applied));
+}
+
+#[test]
+fn manifests_follow_what_providers_give() {
+    let mut site = site();
+    assert_eq!(due(&site), []);
+    give(&mut site, "h1", "net", "1");
+    give(&mut site, "h1", "app", "2");
+    assert_eq!(due(&site), [manifest("h1", &["app=2", "net=1"], &[])]);
+    let first = publish(&mut site);
+    give(&mut site, "h1", "app", "3");
+    give(&mut site, "h2", "app", "4");
+    let expected = [manifest("h1", &["app=3", "net=1"], &["2"]), manifest("h2", &["app=4"], &[])];
+    assert_eq!(due(&site), expected);
+    let second = publish(&mut site);
+    assert!(second.iter().all(|revision| *revision > first[0]), "{first:?} {second:?}");
+    // Only `app` revokes.
+    for of in ["app", "net"] {
+        site.input(Input::ItemRevoked { host: host("h1"), provider: provider(of) });
+    }
+    assert_eq!(due(&site), [manifest("h1", &["net=1"], &["3"])]);
+}
+
+/// What was published in between does not count, and what a manifest that is on its way names stays.
+#[test]
+fn only_the_newest_manifest_counts() {
+    let mut site = site();
+    give(&mut site, "h1", "app", "1");
+    let order = manifests(&site.state).next().unwrap();
+    give(&mut site, "h1", "app", "2");
+    assert_eq!(order.manifest(&site.state), None);
+    let stored = Input::ManifestStored { host: order.host, revision: order.revision };
+    assert_eq!(site.input(stored).facts, []);
+    assert_eq!(due(&site), [manifest("h1", &["app=2"], &["1"])]);
+}
+
+#[test]
+fn nothing_is_sealed_to_hosts_that_may_not_have_it() {
+    let mut site = site();
+    assert_eq!(give(&mut site, "h3", "app", "1"), [], "its key is not approved");
+    assert_eq!(give(&mut site, "h1", "other", "1"), [], "there is no such provider");
+    let item = StoredItem { key: HostKey::new([2; 32]), ..stored(&site, "h1", "1") };
+    let to_other = Input::ItemStored { host: host("h1"), provider: provider("app"), item };
+    assert_eq!(site.input(to_other).facts, [], "it was sealed to another key");
+    configure(&mut site, r#"[{"name":"app","selector":{"names":["h2"]}}]"#);
+    assert_eq!(give(&mut site, "h1", "app", "1"), [], "it is not selected");
+    assert_ne!(give(&mut site, "h2", "app", "1"), []);
+}
+
+#[test]
+fn what_providers_no_longer_give_is_kept_or_revoked() {
+    let mut site = site();
+    for (of, item) in [("app", "1"), ("net", "2")] {
+        give(&mut site, "h1", of, item);
+    }
+    publish(&mut site);
+    // `app` says that it is revoked, `net` that it is kept.
+    configure(&mut site, "[]");
+    assert_eq!(due(&site), [manifest("h1", &["net=2"], &["1"])]);
+    publish(&mut site);
+    // Who wants to get rid of it says so.
+    configure(&mut site, r#"[{"name":"net","on-removal":"remove","selector":{"names":["h2"]}}]"#);
+    assert_eq!(due(&site), [manifest("h1", &[], &["2"])]);
+    publish(&mut site);
+    assert!(site.state.desired.hosts.is_empty());
+}
+
+/// A host that is withdrawn or removed has nothing; what the streams have of a removed one is deleted after that.
+#[test]
+fn hosts_that_go_get_an_empty_manifest() {
+    for operation in [
+        EnrolmentOperation::Withdraw { host: host("h1"), reason: "stolen".to_owned() },
+        EnrolmentOperation::Remove { host: host("h1"), reason: "scrapped".to_owned() },
+    ] {
+        let mut site = site();
+        give(&mut site, "h1", "net", "1");
+        publish(&mut site);
+        let is_removed = matches!(operation, EnrolmentOperation::Remove { .. });
+        request(&mut site, operation).unwrap();
+        assert_eq!(due(&site), [manifest("h1", &[], &["1"])]);
+        let purges =
+            |site: &Site| site.effects().iter().filter(|effect| matches!(effect, Effect::Purge(_))).count();
+        assert_eq!(purges(&site), 0);
+        publish(&mut site);
+        assert!(site.state.desired.hosts.is_empty());
+        assert_eq!(purges(&site), usize::from(is_removed));
+        assert_eq!(give(&mut site, "h1", "net", "2"), [], "its key counts no more");
+    }
+}
+
+#[test]
+fn nothing_is_delivered_after_a_restoration_until_somebody_says_so() {
+    let mut site = site();
+    give(&mut site, "h1", "app", "1");
+    give(&mut site, "h2", "app", "2");
+    let before = publish(&mut site);
+    restore(&mut site);
+    assert_eq!(due(&site), []);
+    give(&mut site, "h1", "app", "3");
+    assert_eq!(due(&site), [], "it is known, and not delivered");
+    request(&mut site, DesiredOperation::Resume { host: Some(host("h1")) }).unwrap();
+    assert_eq!(due(&site), [manifest("h1", &["app=3"], &["1"])]);
+    assert!(publish(&mut site)[0] > before[1]);
+    // h3 was given something in what is lost.
+    says(&mut site, "h3", before[0], &["app"]);
+    request(&mut site, DesiredOperation::Resume { host: None }).unwrap();
+    assert_eq!(due(&site), [manifest("h2", &["app=2"], &[]), manifest("h3", &[], &[])]);
+    publish(&mut site);
+    assert_eq!(request(&mut site, DesiredOperation::Resume { host: None }), Ok(Accepted::Done));
+    assert_eq!(due(&site), []);
+    restore(&mut site);
+    assert!(!site.state.is_delivered(&host("h1")), "each restoration needs a word of its own");
+}
+
+/// A host that has something newer is told nothing until an operator says so; then in an epoch that is newer still.
+#[test]
+fn hosts_that_are_ahead_wait_for_an_operator() {
+    let mut site = site();
+    give(&mut site, "h1", "app", "1");
+    let revision = publish(&mut site)[0];
+    for (told, is_ahead) in [
+        (revision, false),
+        (Revision { sequence: site.state.desired.changes + 1, ..revision }, true),
+        (Revision { epoch: 7, sequence: 0 }, true),
+    ] {
+        says(&mut site, "h1", told, &["app"]);
+        assert_eq!(site.state.is_ahead(&site.view, &host("h1")), is_ahead, "{told:?}");
+    }
+    request(&mut site, DesiredOperation::Resume { host: Some(host("h1")) }).unwrap();
+    let revisions = publish(&mut site);
+    assert_eq!(revisions.iter().map(|revision| revision.epoch).collect::<Vec<_>>(), [8]);
+    assert!(!site.state.is_ahead(&site.view, &host("h1")));
+    says(&mut site, "h1", Revision { epoch: u64::MAX, sequence: 1 }, &["app"]);
+    let refused = request(&mut site, DesiredOperation::Resume { host: Some(host("h1")) });
+    assert_eq!(refused, Err(Refusal::Desired(DesiredRefusal::NoNewerEpoch { host: host("h1") })));
+    // Another site's report says nothing about this site's manifests.
+    let mut applied = Applied::clone(&site.view.applied[&host("h1")]);
+    applied.site = "hall-9".to_owned();
+    site.view.applied.insert(host("h1"), Arc::new(applied));
+    assert!(!site.state.is_ahead(&site.view, &host("h1")));
+}
+
+#[test]
+fn requests_are_refused_for_what_there_is_not() {
+    let mut site = site();
+    let poll = |of: &str, of_host: Option<HostName>| DesiredOperation::Poll {
+        provider: provider(of),
+        host: of_host,
+    };
+    let asked = request(&mut site, poll("app", Some(host("h1"))));
+    assert_eq!(asked, Ok(Accepted::Done));
+    let unknown = DesiredRefusal::UnknownProvider { provider: provider("x") };
+    assert_eq!(request(&mut site, poll("x", None)), Err(Refusal::Desired(unknown)));
+    let unselected = DesiredRefusal::NotSelected { provider: provider("app"), host: host("h3") };
+    assert_eq!(request(&mut site, poll("app", Some(host("h3")))), Err(Refusal::Desired(unselected)));
+    let nothing = DesiredRefusal::NothingDesired { host: host("h2") };
+    let resumed = request(&mut site, DesiredOperation::Resume { host: Some(host("h2")) });
+    assert_eq!(resumed, Err(Refusal::Desired(nothing)));
+}
+
+/// A host's items to delete are bounded, whatever a provider gives while nothing can be published.
+#[test]
+fn replaced_items_are_bounded() {
+    let mut site = site();
+    for number in 0..200 {
+        give(&mut site, "h1", "app", &number.to_string());
+    }
+    let replaced = &site.state.desired.hosts[&host("h1")].replaced;
+    assert_eq!((replaced.len(), replaced.last()), (64, Some(&id("198"))));
+    assert_eq!(
+        site.state.desired.item(&host("h1"), &provider("app")).map(|item| item.id.clone()),
+        Some(id("199"))
+    );
+    let fact = DesiredFact::ItemRevoked { host: host("h1"), provider: provider("none") };
+    site.state.apply(site.now, &fact.into()).unwrap();
+    assert_eq!(site.state.desired.changes, 200, "nothing changed");
+}

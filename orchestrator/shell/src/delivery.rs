@@ -1,0 +1,287 @@
+//! Delivery: what hosts are to have, from providers into the stream that hosts read.
+//!
+//! Providers are asked once this leader's fence in the stream of what hosts are to have is stored, because what they give is stored under
+//! it. A host's manifest is published once the state says that it is not the stored one. When the outcome of a publish is unknown, a new
+//! fence is stored: under the old one nothing can appear any more.
+
+mod fence;
+mod providers;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use os_upgrade_kernel::fact::{DesiredFact, SecretFact};
+use os_upgrade_kernel::{
+    ConfigProvider, Fact, Input, ManifestOrder, Poll, Record, State, StoredItem, View, manifests,
+};
+use os_upgrade_protocol::{DesiredFence, HostKey, HostName, Manifest, Revision};
+use os_upgrade_provider_rules::{Failure, Noted, Outcome, ProviderName, Reply, Ticket, Validator};
+
+use self::fence::Fence;
+use self::providers::Providers;
+use crate::clock::Now;
+use crate::inventory::Inventory;
+
+/// The most manifests on their way at once.
+const MANIFESTS_MAX: usize = 16;
+/// The least time between two looks at which hosts announce which keys.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What became of a fence in the stream of what hosts are to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DesiredFenced {
+    /// It is stored, with this sequence.
+    Stored(u64),
+    /// A later leader has put its own, so this instance does not lead any more.
+    Superseded,
+    /// The stream is another site's.
+    CrossedSite { site: String },
+    /// It may be stored or not: to be tried again.
+    Unknown,
+}
+
+/// What became of an item or a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DesiredStored {
+    /// It is stored, with this sequence.
+    Stored(u64),
+    /// The fence is no longer the last one: it is certainly not stored.
+    Fenced,
+    /// It may be stored or not. Only after another fence it can no longer become so.
+    Unknown,
+}
+
+/// Something for the driver to carry out. Each is answered with its outcome and the epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deliver {
+    /// Put this fence in place of an earlier one.
+    Fence { epoch: u64, fence: DesiredFence },
+    /// Publish a manifest under the fence at this sequence, then delete the items that it no longer names, and tell the host.
+    Manifest { epoch: u64, fence: u64, order: ManifestOrder, manifest: Manifest },
+    /// Ask a provider. What it gives is sealed and stored under the fence at this sequence, unless its fingerprint is the one that is known.
+    Ask { epoch: u64, fence: u64, question: Box<ProviderQuestion> },
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivered {
+    /// A fence was answered.
+    Fenced { epoch: u64, outcome: DesiredFenced },
+    /// The publish of a manifest was answered: stored only if what it no longer names is also deleted.
+    ManifestPublished { epoch: u64, order: ManifestOrder, outcome: DesiredStored },
+    /// A provider was asked.
+    ProviderAnswered { epoch: u64, ticket: Ticket, reply: ProviderReply },
+}
+
+/// What to ask a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderQuestion {
+    pub ticket: Ticket,
+    pub provider: Arc<ConfigProvider>,
+    pub host: HostName,
+    /// The key to which what it gives is sealed.
+    pub key: HostKey,
+    /// What it is sealed for.
+    pub sealed: Revision,
+    /// That of the content received last.
+    pub validator: Option<Validator>,
+    /// That of the item which the host is to have.
+    pub fingerprint: Option<String>,
+}
+
+/// A provider's reply: the content is the item that was made of it, or nothing if it is what the host is to have anyway.
+pub type ProviderReply = Reply<Option<StoredItem>>;
+
+/// Everything about delivery that a leader has under way.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    /// The instance's name, for people.
+    leader: String,
+    fence: Fence,
+    /// Hosts whose manifest is on its way under the present fence.
+    publishing: BTreeSet<HostName>,
+    /// Whether there may be manifests to publish.
+    rescan: bool,
+    providers: Providers,
+    /// Whether what hosts announce has changed, and when that was last looked at.
+    view_changed: bool,
+    looked_at: Duration,
+}
+
+impl Delivery {
+    /// Nothing is under way in the instance called `leader`.
+    pub(crate) fn new(leader: &str) -> Self {
+        Self {
+            leader: leader.to_owned(),
+            fence: Fence::default(),
+            publishing: BTreeSet::new(),
+            rescan: true,
+            providers: Providers::default(),
+            view_changed: true,
+            looked_at: Duration::ZERO,
+        }
+    }
+
+    /// A leadership begins. Outcomes of an earlier one no longer count.
+    pub(crate) fn leadership_begins(&mut self, now: Now) {
+        self.refence(now, Duration::ZERO);
+        self.providers.leadership_begins(now);
+    }
+
+    /// The leadership has ended. What providers said is for the next leader to find out itself.
+    pub(crate) fn leadership_ends(&mut self, inventory: &mut Inventory) {
+        self.providers.leadership_ends();
+        inventory.polled(self.polls().clone());
+    }
+
+    /// The name of the site whose stream this is, if it is another's.
+    pub(crate) fn crossed_site(&self) -> Option<&str> {
+        self.fence.crossed_site()
+    }
+
+    /// What providers said of hosts.
+    pub(crate) fn polls(&self) -> &imbl::OrdMap<ProviderName, imbl::OrdMap<HostName, Poll>> {
+        self.providers.polls()
+    }
+
+    /// Hosts may announce other keys, or tell of other manifests.
+    pub(crate) fn view_changed(&mut self) {
+        self.view_changed = true;
+    }
+
+    /// A record has been committed, and `state` has it.
+    pub(crate) fn committed(&mut self, record: &Record, now: Now) {
+        for fact in &record.facts {
+            match fact {
+                Fact::Config(_) | Fact::Enrolment(_) => {
+                    self.providers.outdated();
+                    self.rescan = true;
+                }
+                Fact::Desired(DesiredFact::PollRequested { provider, host, .. }) => {
+                    self.providers.poll(now, provider, host.as_ref());
+                }
+                Fact::Desired(_) | Fact::Restoration(_) => self.rescan = true,
+                Fact::Secret(SecretFact::Stored { name, .. }) => self.providers.secret_stored(name, now),
+                Fact::Secret(SecretFact::KeySet { .. } | SecretFact::Removed { .. })
+                | Fact::Run(_)
+                | Fact::Slot(_)
+                | Fact::Lock(_)
+                | Fact::Queue(_)
+                | Fact::Node(_)
+                | Fact::Pause(_)
+                | Fact::Control(_) => {}
+            }
+        }
+    }
+
+    /// Begins everything that can begin now. `control_fence` is the sequence of this leader's open fence in the control stream.
+    pub(crate) fn begin_due(
+        &mut self,
+        state: &State,
+        view: &View,
+        control_fence: u64,
+        now: Now,
+    ) -> Vec<Deliver> {
+        if self.view_changed && now.monotonic.saturating_sub(self.looked_at) >= LOOK_INTERVAL {
+            self.view_changed = false;
+            self.looked_at = now.monotonic;
+            self.providers.outdated();
+            self.rescan = true;
+        }
+        self.providers.follow(state, view, now);
+        if let Some(epoch) = self.fence.begin(now) {
+            let revision = Revision { epoch: state.epoch(), sequence: control_fence };
+            let (site, leader) = (state.settings.site.clone(), self.leader.clone());
+            return vec![Deliver::Fence { epoch, fence: DesiredFence { site, revision, leader } }];
+        }
+        let Some((epoch, fence)) = self.fence.stored() else { return Vec::new() };
+        let mut begun = self.begin_manifests(state, view, (epoch, fence));
+        let questions = self.providers.ask(state, now).into_iter().map(Box::new);
+        begun.extend(questions.map(|question| Deliver::Ask { epoch, fence, question }));
+        begun
+    }
+
+    fn begin_manifests(&mut self, state: &State, view: &View, (epoch, fence): (u64, u64)) -> Vec<Deliver> {
+        let mut begun = Vec::new();
+        if !self.rescan || self.publishing.len() >= MANIFESTS_MAX {
+            return begun;
+        }
+        for order in manifests(state) {
+            if self.publishing.len() >= MANIFESTS_MAX {
+                return begun;
+            }
+            // What it has may be right, and this site's state be the old one.
+            if self.publishing.contains(&order.host) || state.is_ahead(view, &order.host) {
+                continue;
+            }
+            let Some(manifest) = order.manifest(state) else { continue };
+            self.publishing.insert(order.host.clone());
+            begun.push(Deliver::Manifest { epoch, fence, order, manifest });
+        }
+        self.rescan = false;
+        begun
+    }
+
+    /// A fence was answered. Returns the other site's name when it is found that the stream is another's.
+    pub(crate) fn fenced(&mut self, now: Now, epoch: u64, outcome: DesiredFenced) -> Option<String> {
+        self.rescan = true;
+        self.fence.answered(now, epoch, outcome)
+    }
+
+    /// The publish of a manifest was answered. Returns what is to be decided.
+    pub(crate) fn manifest_published(
+        &mut self,
+        now: Now,
+        epoch: u64,
+        order: ManifestOrder,
+        outcome: DesiredStored,
+    ) -> Option<Input> {
+        if !self.fence.is_current(epoch) {
+            return None;
+        }
+        self.publishing.remove(&order.host);
+        self.rescan = true;
+        match outcome {
+            DesiredStored::Stored(_) => {
+                Some(Input::ManifestStored { host: order.host, revision: order.revision })
+            }
+            DesiredStored::Fenced | DesiredStored::Unknown => {
+                self.refence(now, fence::RETRY);
+                None
+            }
+        }
+    }
+
+    /// A provider was asked, with this outcome. Returns what is to be decided.
+    pub(crate) fn answered(
+        &mut self,
+        now: Now,
+        epoch: u64,
+        ticket: Ticket,
+        reply: ProviderReply,
+    ) -> Option<Input> {
+        if reply.outcome == Outcome::Failed(Failure::NotStored) && self.fence.is_current(epoch) {
+            self.refence(now, fence::RETRY);
+        }
+        let (provider, host, noted) = self.providers.answered(now, ticket, &reply)?;
+        if noted == Noted::Stale {
+            return None;
+        }
+        match reply.outcome {
+            Outcome::Content { content: Some(item), .. } => Some(Input::ItemStored { host, provider, item }),
+            Outcome::Removed => Some(Input::ItemRevoked { host, provider }),
+            Outcome::Content { content: None, .. } | Outcome::Unchanged { .. } | Outcome::Failed(_) => None,
+        }
+    }
+
+    /// Requires a new fence. What is on its way under the present one no longer counts.
+    fn refence(&mut self, now: Now, pause: Duration) {
+        self.fence.renew(now, pause);
+        self.publishing.clear();
+        self.rescan = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

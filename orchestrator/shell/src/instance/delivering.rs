@@ -1,0 +1,33 @@
+//! What becomes of what was to be delivered to hosts.
+
+use super::{Action, Instance, Warning};
+use crate::clock::Now;
+use crate::delivery::Delivered;
+
+impl Instance {
+    /// The other site to which the stream of what hosts are to have belongs, if this instance leads and it does.
+    pub fn crossed_site(&self) -> Option<&str> {
+        self.delivery.crossed_site().filter(|_| self.is_leading())
+    }
+
+    pub(super) fn delivered(&mut self, now: Now, delivered: Delivered) {
+        let input = match delivered {
+            Delivered::Fenced { epoch, outcome } => {
+                let crossed = self.delivery.fenced(now, epoch, outcome);
+                self.out.extend(crossed.map(|site| Action::Warn(Warning::CrossedSite { site })));
+                None
+            }
+            Delivered::ManifestPublished { epoch, order, outcome } => {
+                self.delivery.manifest_published(now, epoch, order, outcome)
+            }
+            Delivered::ProviderAnswered { epoch, ticket, reply } => {
+                let input = self.delivery.answered(now, epoch, ticket, reply);
+                self.inventory.polled(self.delivery.polls().clone());
+                input
+            }
+        };
+        if let Some(input) = input {
+            self.decide_on(input);
+        }
+    }
+}
