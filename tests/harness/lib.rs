@@ -12,6 +12,7 @@ pub mod docker;
 pub mod events;
 pub mod faulty_lock_server;
 pub mod faulty_worker;
+pub mod file_server;
 pub mod files;
 pub mod floods;
 pub mod host;

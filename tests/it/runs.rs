@@ -3,6 +3,7 @@
 mod api_requests;
 mod cancel;
 mod clocks;
+mod configuration;
 mod drain;
 mod enrolment;
 mod events;

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_kernel::DesiredRefusal;
+use os_upgrade_kernel::{ConfigurationWait, DesiredRefusal};
 use os_upgrade_provider_rules::{CredentialsProblem, Failure};
 
-use crate::describe::Describe;
+use crate::describe::{Describe, describe};
 
 impl Describe for DesiredRefusal {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -28,6 +28,21 @@ impl Describe for DesiredRefusal {
                 f,
                 "{host} tells of the last epoch that there can be: remove its worker's state on the host, and start it again"
             ),
+        }
+    }
+}
+
+impl Describe for ConfigurationWait {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key => f.write_str("no key of it is approved to which that could be sealed"),
+            Self::Resumption => f.write_str("delivery waits for `os-upgrade desired resume`"),
+            Self::Provider { failure: None } => f.write_str("the provider has not confirmed it of late"),
+            Self::Provider { failure: Some(failure) } => {
+                write!(f, "the provider has not confirmed it: {}", describe(failure))
+            }
+            Self::Host { error: None } => f.write_str("the host has not applied it yet"),
+            Self::Host { error: Some(error) } => write!(f, "the host cannot apply it: {error}"),
         }
     }
 }

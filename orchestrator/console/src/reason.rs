@@ -99,6 +99,9 @@ impl Describe for Reason {
                 write!(f, "whether the reboot command has had an effect is not known: {detail}")
             }
             Self::Paused(cause) => cause.describe(f),
+            Self::ConfigurationMissing { provider, wait } => {
+                write!(f, "lacks configuration of {provider}: {}", describe(wait))
+            }
             Self::ClusterUnseen => {
                 f.write_str("the nodes of the Kubernetes cluster have not been seen of late")
             }

@@ -23,7 +23,7 @@ type Step = fn(&State, &View, DateTime<Utc>) -> Option<Vec<Fact>>;
 
 /// What follows from the state itself, in order: the first step from which something follows is taken, and this repeats until
 /// nothing follows from any.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     pause::end,
     enrolment::end_deferrals,
     // A run whose last reply is read after its deadline is complete all the same.
@@ -34,6 +34,7 @@ const STEPS: [Step; 17] = [
     run::leave_out_late,
     run::begin_upgrades,
     run::prepare_next,
+    run::leave_out_unconfigured,
     node::time_out_drains,
     reboot_queue::cancel_unneeded,
     reboot_queue::remove_cancelled,

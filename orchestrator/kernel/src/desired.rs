@@ -10,6 +10,7 @@ mod manifest;
 pub(crate) mod request;
 mod rules;
 mod state;
+mod wait;
 
 pub use self::fact::DesiredFact;
 pub use self::input::StoredItem;
@@ -17,4 +18,6 @@ pub(crate) use self::input::{item_revoked, item_stored, manifest_stored};
 pub(crate) use self::manifest::due;
 pub use self::manifest::{ManifestOrder, is_due};
 pub use self::request::{DesiredOperation, DesiredRefusal};
+pub use self::rules::ItemState;
 pub use self::state::{Desired, DesiredHost, DesiredItem};
+pub use self::wait::ConfigurationWait;

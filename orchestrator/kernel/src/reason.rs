@@ -2,10 +2,12 @@
 
 use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{Action, GroupName, HostName};
+use os_upgrade_provider_rules::ProviderName;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::ClockDoubt;
+use crate::desired::ConfigurationWait;
 use crate::left_out::is_default;
 use crate::no_answer::NoAnswer;
 use crate::node::{NodeWait, Pods};
@@ -185,6 +187,12 @@ pub enum Reason {
         /// The end of what it printed, as above; empty also if its end is not known.
         output: String,
     },
+    /// It lacks what a required provider says that it is to have.
+    ConfigurationMissing {
+        provider: ProviderName,
+        #[serde(flatten)]
+        wait: ConfigurationWait,
+    },
     /// The cluster's nodes are not known.
     ClusterUnseen,
     /// The site is paused.
@@ -352,6 +360,7 @@ impl Reason {
             | Self::RebootCommandFailed { .. }
             | Self::RebootCommandNotStarted { .. }
             | Self::RebootUnknown { .. }
+            | Self::ConfigurationMissing { .. }
             | Self::ClusterUnseen
             | Self::Paused(_) => None,
         }

@@ -25,6 +25,7 @@ pub use self::request::{
 };
 pub use self::state::{Ended, HostError, Phase, Run, RunResult, StopCause, StopKind, Trigger, TriggerKind};
 pub(crate) use self::steps::{
-    begin_upgrades, expire, finish, leave_out_late, prepare_next, stop, time_out_replies,
+    begin_upgrades, expire, finish, leave_out_late, leave_out_unconfigured, prepare_next, stop,
+    time_out_replies,
 };
 pub use self::turns::{LastEnd, NOT_REACHED_RUNS, Turns};

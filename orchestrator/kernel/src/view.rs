@@ -33,8 +33,8 @@ pub struct View {
     pub sealed: Option<Sealed>,
     /// What hosts say that they have of what they are to have.
     pub applied: OrdMap<HostName, Arc<Applied>>,
-    /// What each provider said last of each host; only the leader has asked.
-    pub polls: OrdMap<ProviderName, OrdMap<HostName, Poll>>,
+    /// What each provider said last of each host; absent but on the leader, which alone asks.
+    pub polls: Option<OrdMap<ProviderName, OrdMap<HostName, Poll>>>,
     /// The Kubernetes nodes of hosts, by host. `None` if they have not been seen of late, or there is no cluster.
     pub nodes: Option<OrdMap<HostName, SeenNode>>,
     /// The leader's answer whether a due run can start; absent on the leader itself, and until it is known. Only the

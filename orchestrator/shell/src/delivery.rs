@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os_upgrade_kernel::fact::{DesiredFact, SecretFact};
+use os_upgrade_kernel::fact::{DesiredFact, RunFact, SecretFact};
 use os_upgrade_kernel::{
     ConfigProvider, Fact, Input, ManifestOrder, Poll, Record, State, StoredItem, View, manifests,
 };
@@ -132,7 +132,7 @@ impl Delivery {
     /// The leadership has ended. What providers said is for the next leader to find out itself.
     pub(crate) fn leadership_ends(&mut self, inventory: &mut Inventory) {
         self.providers.leadership_ends();
-        inventory.polled(self.polls().clone());
+        inventory.polled(None);
     }
 
     /// The name of the site whose stream this is, if it is another's.
@@ -163,6 +163,10 @@ impl Delivery {
                 }
                 Fact::Desired(_) | Fact::Restoration(_) => self.rescan = true,
                 Fact::Secret(SecretFact::Stored { name, .. }) => self.providers.secret_stored(name, now),
+                Fact::Run(RunFact::Started { hosts, rollout, .. }) if rollout.provider_wait.is_some() => {
+                    let hosts = hosts.iter().filter(|entry| entry.skipped.is_none());
+                    self.providers.hurry(hosts.map(|entry| &entry.host), now);
+                }
                 Fact::Secret(SecretFact::KeySet { .. } | SecretFact::Removed { .. })
                 | Fact::Run(_)
                 | Fact::Slot(_)

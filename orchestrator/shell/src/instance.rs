@@ -536,6 +536,7 @@ impl Instance {
                 leading.push(Input::LeadershipBegan);
                 leading.push(Input::Settings(self.settings.settings.clone()));
                 self.role = Role::Leading(Box::new(leading));
+                self.show_polls();
                 self.out.push(Action::ReadControl { from: self.follower.state.control + 1 });
                 self.out.push(Action::Warn(Warning::Leading));
             }

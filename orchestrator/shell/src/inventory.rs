@@ -322,8 +322,8 @@ impl Inventory {
         self.view.sealed = sealed;
     }
 
-    /// Records what providers said of hosts.
-    pub(crate) fn polled(&mut self, polls: OrdMap<ProviderName, OrdMap<HostName, Poll>>) {
+    /// Records what providers said of hosts; absent if this instance does not lead.
+    pub(crate) fn polled(&mut self, polls: Option<OrdMap<ProviderName, OrdMap<HostName, Poll>>>) {
         self.view.polls = polls;
     }
 

@@ -75,7 +75,14 @@ pub struct Rollout {
     /// How long a host takes from its slot until it is back, at least 1 s: no host is begun with less than that left. Absent: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_duration: Option<Duration>,
+    /// How long a run waits for hosts that lack configuration of a required provider, once it waits for nothing else; at least 1 s. Hosts are
+    /// upgraded as they are prepared where a provider is required. Absent: 15 minutes. In a run it is absent if no provider is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_wait: Option<Duration>,
 }
+
+/// How long a run waits for required configuration if the rollout does not say it.
+const PROVIDER_WAIT: Duration = Duration::from_secs(15 * 60);
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_zero(duration: &Duration) -> bool {
@@ -117,6 +124,7 @@ impl Default for Rollout {
             // Servers with much memory test it for a quarter of an hour when they boot.
             boot_timeout: Duration::from_secs(30 * 60),
             expected_duration: None,
+            provider_wait: None,
         }
     }
 }
@@ -128,7 +136,7 @@ impl Rollout {
 
     /// Whether hosts are upgraded as they are prepared, and not once all are.
     pub(crate) const fn is_rolling(&self) -> bool {
-        self.max_preparing.is_some() || self.retries.is_some()
+        self.max_preparing.is_some() || self.retries.is_some() || self.provider_wait.is_some()
     }
 
     /// How long a host may take to answer `action`; absent if it may take as long as the run lasts.
@@ -211,6 +219,13 @@ impl Config {
         self.config_providers.iter().find(|provider| provider.name == *name)
     }
 
+    /// How a run that starts now proceeds.
+    pub(crate) fn rollout_of_run(&self) -> Rollout {
+        let is_required = self.config_providers.iter().any(|provider| provider.required);
+        let wait = self.rollout.provider_wait.unwrap_or(PROVIDER_WAIT);
+        Rollout { provider_wait: is_required.then_some(wait), ..self.rollout.clone() }
+    }
+
     /// How much of an occurrence must be left for a run to start in it, and the key that says so.
     pub(crate) fn needed(&self) -> (&'static str, Duration) {
         match self.rollout.expected_duration {
@@ -235,13 +250,15 @@ impl Config {
         if self.rollout.max_preparing == Some(0) {
             return Err(ConfigError::NoPreparing);
         }
-        let Rollout { prepare_timeout, upgrade_timeout, expected_duration, retries, .. } = self.rollout;
+        let Rollout { prepare_timeout, upgrade_timeout, expected_duration, provider_wait, retries, .. } =
+            self.rollout;
         for (key, duration) in [
             ("retries/backoff", retries.map(|retries| retries.backoff)),
             ("retries/max-backoff", retries.map(|retries| retries.max_backoff)),
             ("prepare-timeout", prepare_timeout),
             ("upgrade-timeout", upgrade_timeout),
             ("expected-duration", expected_duration),
+            ("provider-wait", provider_wait),
         ] {
             if duration.as_ref().is_some_and(is_zero) {
                 return Err(ConfigError::NoTime { key });

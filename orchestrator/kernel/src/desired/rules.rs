@@ -1,13 +1,92 @@
 //! What other subjects ask of what hosts are to have.
 
-use os_upgrade_protocol::{HostName, Revision};
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{AppliedItem, HostName, ItemKind, Revision};
 use os_upgrade_provider_rules::ProviderName;
 
+use super::wait::ConfigurationWait;
 use crate::config::ConfigProvider;
 use crate::state::State;
 use crate::view::View;
 
+/// How far what a provider gave for a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemState<'a> {
+    /// The host is to have nothing, and says nothing else.
+    Nothing,
+    /// The host has what it is to have.
+    Applied,
+    /// The host has not said yet that it has what it is to have.
+    Pending,
+    /// The host still has what it is not to have.
+    Revoking,
+    /// The host could not do as it was told, as its worker says.
+    Failed { error: &'a str },
+    /// The host is not told, until an operator resumes the delivery.
+    Withheld,
+}
+
 impl State {
+    /// How far what `provider` gave for `host` is, as far as the host has told.
+    pub fn item_state<'a>(&self, view: &'a View, host: &HostName, provider: &ProviderName) -> ItemState<'a> {
+        let item = self.desired.item(host, provider);
+        let applied = view.applied(host).filter(|applied| applied.site == self.settings.site);
+        let is_it = |it: &&AppliedItem| it.kind == ItemKind::Configuration && it.name == provider.as_str();
+        let told = applied.and_then(|applied| applied.items.iter().find(is_it));
+        let has = told.and_then(|told| told.id.as_ref());
+        match (item, told.and_then(|told| told.error.as_deref())) {
+            (Some(item), None) if has == Some(&item.id) => ItemState::Applied,
+            (None, None) if has.is_none() => ItemState::Nothing,
+            (Some(_) | None, _) if !self.is_delivered(host) || self.is_ahead(view, host) => {
+                ItemState::Withheld
+            }
+            (Some(_) | None, Some(error)) => ItemState::Failed { error },
+            (Some(_), None) => ItemState::Pending,
+            (None, None) => ItemState::Revoking,
+        }
+    }
+
+    /// Which required configuration `host` lacks, and what it waits for; absent if it lacks none.
+    pub(crate) fn unconfigured(
+        &self,
+        view: &View,
+        host: &HostName,
+        now: DateTime<Utc>,
+    ) -> Option<(&ProviderName, ConfigurationWait)> {
+        let providers = self.config.iter().flat_map(|config| &config.config_providers);
+        let mut required = providers.filter(|provider| provider.required && provider.selects(host));
+        required.find_map(|provider| Some((&provider.name, self.waits_for(view, provider, host, now)?)))
+    }
+
+    fn waits_for(
+        &self,
+        view: &View,
+        provider: &ConfigProvider,
+        host: &HostName,
+        now: DateTime<Utc>,
+    ) -> Option<ConfigurationWait> {
+        let pinned = self.enrolment.pinned(host);
+        if pinned.is_none() || view.announced_key(host) != pinned {
+            return Some(ConfigurationWait::Key);
+        }
+        // Only the leader has asked, and only it decides.
+        if let Some(polls) = &view.polls {
+            let poll = polls.get(&provider.name).and_then(|polls| polls.get(host));
+            let confirmed = poll.and_then(|poll| poll.confirmed_at);
+            let is_fresh = |at: DateTime<Utc>| now - at <= provider.max_age.to_delta();
+            if !confirmed.is_some_and(is_fresh) {
+                let failure = poll.and_then(|poll| poll.failure.clone());
+                return Some(ConfigurationWait::Provider { failure });
+            }
+        }
+        match self.item_state(view, host, &provider.name) {
+            ItemState::Applied | ItemState::Nothing => None,
+            ItemState::Pending | ItemState::Revoking => Some(ConfigurationWait::Host { error: None }),
+            ItemState::Failed { error } => Some(ConfigurationWait::Host { error: Some(error.to_owned()) }),
+            ItemState::Withheld => Some(ConfigurationWait::Resumption),
+        }
+    }
+
     /// The last restoration as an epoch, in seconds since 1970; 0 if there was none.
     pub fn epoch(&self) -> u64 {
         u64::try_from(self.restored).unwrap_or_default()

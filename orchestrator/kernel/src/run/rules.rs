@@ -10,6 +10,7 @@ use super::state::Run;
 use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::state::State;
+use crate::view::View;
 
 impl State {
     /// Whether the active run is not through with `host`.
@@ -30,12 +31,20 @@ impl State {
 
     /// The host of `run`, the active one, that is to be prepared next, if one may be. A host that holds the slot of an earlier run is,
     /// whoever else is: others may wait for its slot, which it gives back once it is upgraded.
-    pub(crate) fn next_to_prepare<'a>(&'a self, run: &'a Run, now: DateTime<Utc>) -> Option<&'a HostName> {
+    pub(crate) fn next_to_prepare<'a>(
+        &'a self,
+        view: &View,
+        run: &'a Run,
+        now: DateTime<Utc>,
+    ) -> Option<&'a HostName> {
         if !run.has_untold() {
             return None;
         }
+        let is_withheld = |host: &HostName| {
+            run.rollout.provider_wait.is_some() && self.unconfigured(view, host, now).is_some()
+        };
         // A host that the reboot queue is at work on could not be told yet, and would take a place.
-        let is_busy = |host: &HostName| self.is_at_work(host);
+        let is_busy = |host: &HostName| self.is_at_work(host) || is_withheld(host);
         let holder = |host: &'a HostName| {
             let in_run = run.host(host).filter(|it| it.is_untold() && it.retry_at(now).is_none())?;
             (!is_busy(host)).then(|| (in_run.place(host), host))

@@ -259,7 +259,7 @@ impl Run {
         turns: &mut Turns,
     ) -> Self {
         let number = turns.run_started();
-        let is_told = rollout.max_preparing.is_none();
+        let is_told = rollout.max_preparing.is_none() && rollout.provider_wait.is_none();
         let enlist = |entry: &Enlisted| {
             (entry.host.clone(), RunHost::enlist(entry, turns.last(&entry.host), at, is_told))
         };

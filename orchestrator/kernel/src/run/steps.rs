@@ -6,7 +6,7 @@ use os_upgrade_protocol::{Action, HostName};
 use super::event::HostEvent;
 use super::host::{HostStatus, RunHost};
 use super::state::{Phase, Run, StopCause};
-use crate::fact::{Fact, RunFact};
+use crate::fact::{Fact, RunFact, non_empty};
 use crate::reason::{LastWait, Reason};
 use crate::state::State;
 use crate::view::{Reachability, View};
@@ -157,10 +157,34 @@ pub(crate) fn begin_upgrades(state: &State, _: &View, _: DateTime<Utc>) -> Optio
         .then(|| vec![Fact::Run(RunFact::UpgradesBegan { run: run.id.clone() })])
 }
 
+/// Leaves out the hosts that lack required configuration, once the run has waited for nothing else for `provider-wait`: a provider that is away
+/// stops no upgrade for longer.
+pub(crate) fn leave_out_unconfigured(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref().filter(|run| run.stopping.is_none() && run.has_untold())?;
+    let wait = run.rollout.provider_wait.filter(|_| view.may_time_out())?;
+    let is_at_work = |host: &RunHost| {
+        host.status == HostStatus::Preparing
+            || (host.status == HostStatus::Pending && !host.is_untold())
+            || (host.status.is_under_way() && host.overdue_since.is_none())
+    };
+    let hosts = || run.hosts().values();
+    let last_change = hosts().map(|host| host.since).max().unwrap_or(run.started_at);
+    if hosts().any(is_at_work) || !view.clock.has_passed(wait.to_delta(), last_change, now) {
+        return None;
+    }
+    let untold = run.hosts().iter().filter(|(_, host)| host.is_untold());
+    let left_out = untold.filter_map(|(name, _)| {
+        let (provider, wait) = state.unconfigured(view, name, now)?;
+        let reason = Reason::ConfigurationMissing { provider: provider.clone(), wait };
+        Some(Fact::of_host(&run.id, name, HostEvent::Skipped { reason }))
+    });
+    non_empty(left_out.collect())
+}
+
 /// Begins to prepare the next host, if one may be prepared.
 pub(crate) fn prepare_next(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     let may_begin = |run: &&Run| run.stopping.is_none() && state.pause.is_none() && run.fits(now);
     let run = state.run.as_ref().filter(may_begin).filter(|_| view.clock.is_beyond_doubt())?;
-    let host = state.next_to_prepare(run, now)?;
+    let host = state.next_to_prepare(view, run, now)?;
     Some(vec![Fact::of_host(&run.id, host, HostEvent::PrepareBegan)])
 }

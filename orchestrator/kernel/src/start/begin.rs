@@ -20,7 +20,7 @@ pub(crate) fn start(
     not_after: DateTime<Utc>,
     hosts: Vec<Enlisted>,
 ) -> Vec<Fact> {
-    let rollout = startable.config.rollout.clone();
+    let rollout = startable.config.rollout_of_run();
     let unreachable = hosts.iter().find(|entry| entry.skipped == Some(Reason::Unreachable));
     let stopping = unreachable.filter(|_| rollout.unreachable == UnreachablePolicy::Fail).map(|entry| {
         Fact::Run(RunFact::Stopping {

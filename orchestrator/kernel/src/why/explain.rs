@@ -253,7 +253,14 @@ impl HostInRun<'_> {
         let hosts = || state.all_preparing(run, *now);
         let full = || Why::until(HostBlocker::HostsPreparing { hosts: hosts() }, deadline);
         let rebooting = || Some(Why::until(reboot_under_way(state, name)?, deadline));
-        self.paused().or_else(doubt).or_else(failed).or_else(rebooting).unwrap_or_else(full)
+        let unconfigured = || {
+            let (provider, wait) =
+                run.rollout.provider_wait.and_then(|_| state.unconfigured(view, name, *now))?;
+            let provider = provider.clone();
+            Some(Why::until(Reason::ConfigurationMissing { provider, wait }, deadline))
+        };
+        let own = || failed().or_else(rebooting).or_else(unconfigured);
+        self.paused().or_else(doubt).or_else(own).unwrap_or_else(full)
     }
 
     /// Why it is not the host's turn: its own earlier slot, the hosts in progress, or the first host of its group.

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
+use imbl::OrdMap;
 use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact};
 use os_upgrade_kernel::{
-    Accepted, Answer, ConfigOperation, DesiredOperation, DesiredRefusal, Effect, EnrolmentOperation,
-    Expected, Fact, Input, ManifestOrder, Operation, Record, Refusal, Request, Restoration, RestoreSource,
-    StoredItem, manifests, restoration,
+    Accepted, Answer, Cause, ConfigOperation, ConfigurationWait, Configures, DesiredOperation,
+    DesiredRefusal, Effect, EnrolmentOperation, Expected, Explainer, Fact, HostStatus, Input, ManifestOrder,
+    Operation, PauseOperation, Poll, Reason, Record, Refusal, Request, Restoration, RestoreSource, RunResult,
+    StoredItem, forecast, manifests, restoration,
 };
 use os_upgrade_protocol::{Applied, AppliedItem, HostKey, HostName, ItemId, ItemKind, Revision};
-use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_provider_rules::{Failure, ProviderName};
 
-use crate::common::{Site, config, host, start};
+use crate::common::script::perform;
+use crate::common::{APPLICATION, Site, application, config, host, start};
 
 const KEY: HostKey = HostKey::new([1; 32]);
 
@@ -271,6 +275,127 @@ fn requests_are_refused_for_what_there_is_not() {
     let nothing = DesiredRefusal::NothingDesired { host: host("h2") };
     let resumed = request(&mut site, DesiredOperation::Resume { host: Some(host("h2")) });
     assert_eq!(resumed, Err(Refusal::Desired(nothing)));
+}
+
+/// What `app` said of `name` last, so long ago.
+fn polled(site: &mut Site, name: &str, ago: Option<TimeDelta>, failure: Option<Failure>) {
+    let confirmed_at = ago.map(|ago| site.now - ago);
+    let poll = Poll { confirmed_at, failures: u32::from(failure.is_some()), failure };
+    let polls = site.view.polls.get_or_insert_default();
+    polls.entry(provider("app")).or_default().insert(host(name), poll);
+}
+
+/// A site with h1 and h2, which announce the keys that are approved, and `app`, which is required for `selected`.
+fn requiring(selected: &str) -> Site {
+    let mut site = site();
+    site.view.hosts.remove(&host("h3"));
+    for name in ["h1", "h2"] {
+        let configures = Configures { application: application(APPLICATION), key: KEY };
+        site.view.hosts.get_mut(&host(name)).unwrap().configures = Some(configures);
+    }
+    let names = format!(r#"[{{"name":"app","required":true,"selector":{{"names":[{selected}]}}}}]"#);
+    configure(&mut site, &names);
+    site.view.polls = Some(OrdMap::new());
+    site
+}
+
+fn status(site: &Site, name: &str) -> HostStatus {
+    site.state.run.as_ref().or(site.state.last_run.as_ref()).unwrap().host(&host(name)).unwrap().status
+}
+
+fn waits(site: &Site, name: &str) -> Option<ConfigurationWait> {
+    let explainer = Explainer::new(&site.state, &site.view, site.now);
+    let forecast = forecast(&site.state, &site.view, site.now);
+    let whys = explainer.explain(&forecast, &host(name)).whys;
+    whys.into_iter().find_map(|why| {
+        let Cause::Recorded(Reason::ConfigurationMissing { wait, .. }) = why.cause else { return None };
+        Some(wait)
+    })
+}
+
+/// A host is prepared once it has what the provider has confirmed of late. The others do not wait for it.
+#[test]
+fn required_configuration_comes_before_prepare() {
+    let mut site = requiring(r#""h1""#);
+    perform(&mut site, "trigger r1");
+    perform(&mut site, "deliver");
+    assert_eq!((status(&site, "h1"), status(&site, "h2")), (HostStatus::Pending, HostStatus::Preparing));
+    perform(&mut site, "reply h2 prepare done");
+    perform(&mut site, "deliver");
+    assert_eq!(status(&site, "h2"), HostStatus::Upgrading);
+    let silent = ConfigurationWait::Provider { failure: None };
+    assert_eq!(waits(&site, "h1"), Some(silent));
+    let refused = Failure::Refused { status: 403 };
+    polled(&mut site, "h1", Some(TimeDelta::hours(25)), Some(refused.clone()));
+    assert_eq!(waits(&site, "h1"), Some(ConfigurationWait::Provider { failure: Some(refused) }));
+    polled(&mut site, "h1", Some(TimeDelta::hours(23)), None);
+    give(&mut site, "h1", "app", "9");
+    assert_eq!(waits(&site, "h1"), Some(ConfigurationWait::Host { error: None }));
+    let revision = publish(&mut site)[0];
+    assert_eq!(status(&site, "h1"), HostStatus::Pending);
+    says(&mut site, "h1", revision, &["app"]);
+    assert_eq!(waits(&site, "h1"), None);
+    site.input(Input::Tick);
+    perform(&mut site, "deliver");
+    assert_eq!(status(&site, "h1"), HostStatus::Preparing);
+}
+
+/// A key that changes, or a failure on the host, keeps it waiting, too.
+#[test]
+fn what_keeps_required_configuration_from_a_host_is_told() {
+    let mut site = requiring(r#""h1""#);
+    perform(&mut site, "trigger r1");
+    polled(&mut site, "h1", Some(TimeDelta::zero()), None);
+    give(&mut site, "h1", "app", "9");
+    let revision = publish(&mut site)[0];
+    says(&mut site, "h1", revision, &["app"]);
+    let mut applied = Applied::clone(&site.view.applied[&host("h1")]);
+    applied.items[0].error = Some("no such directory".to_owned());
+    site.view.applied.insert(host("h1"), Arc::new(applied));
+    let error = Some("no such directory".to_owned());
+    assert_eq!(waits(&site, "h1"), Some(ConfigurationWait::Host { error }));
+    restore(&mut site);
+    request(&mut site, PauseOperation::Resume { reason: None }).unwrap();
+    perform(&mut site, "trigger r2");
+    site.fence();
+    assert_eq!(waits(&site, "h1"), Some(ConfigurationWait::Resumption));
+    site.view.hosts.get_mut(&host("h1")).unwrap().configures.as_mut().unwrap().key = HostKey::new([2; 32]);
+    assert_eq!(waits(&site, "h1"), Some(ConfigurationWait::Key));
+}
+
+/// Nothing to have, as the provider has said, is as good as something that the host has.
+#[test]
+fn an_applied_revocation_meets_the_requirement() {
+    let mut site = requiring(r#""h1""#);
+    polled(&mut site, "h1", Some(TimeDelta::zero()), None);
+    says(&mut site, "h1", Revision { epoch: 0, sequence: 0 }, &["app"]);
+    perform(&mut site, "trigger r1");
+    assert_eq!(waits(&site, "h1"), Some(ConfigurationWait::Host { error: None }), "it still has something");
+    says(&mut site, "h1", Revision { epoch: 0, sequence: 0 }, &[]);
+    assert_eq!(waits(&site, "h1"), None);
+}
+
+/// A provider that is away costs a run no more than `provider-wait` after everything else.
+#[test]
+fn a_run_waits_for_providers_for_a_bounded_time() {
+    let mut site = requiring(r#""h1""#);
+    perform(&mut site, "trigger r1");
+    for line in ["deliver", "reply h2 prepare done", "deliver"] {
+        perform(&mut site, line);
+    }
+    perform(&mut site, "wait 2h");
+    site.input(Input::Tick);
+    assert_eq!(status(&site, "h1"), HostStatus::Pending, "others are at work");
+    perform(&mut site, "reply h2 upgrade done");
+    perform(&mut site, "wait 14m");
+    site.input(Input::Tick);
+    assert_eq!(status(&site, "h1"), HostStatus::Pending);
+    perform(&mut site, "wait 1m");
+    site.input(Input::Tick);
+    assert_eq!((status(&site, "h1"), status(&site, "h2")), (HostStatus::Skipped, HostStatus::Upgraded));
+    assert!(site.state.run.is_none());
+    let result = site.state.last_run.as_ref().unwrap().ended.unwrap().result;
+    assert_eq!(result, RunResult::Completed);
 }
 
 /// A host's items to delete are bounded, whatever a provider gives while nothing can be published.

@@ -23,10 +23,11 @@ use os_upgrade_kernel::format::read;
 use os_upgrade_kernel::reason::{Denial, LastWait, LockRefusal};
 use os_upgrade_kernel::slot::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, ReleaseCause};
 use os_upgrade_kernel::{
-    ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, NodeWait, PauseCause, Phase, Pods,
-    Reason, Record, RestoreSource, RunResult, SlotState, State, StopCause,
+    ClockDoubt, ConfigurationWait, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, NodeWait, PauseCause,
+    Phase, Pods, Reason, Record, RestoreSource, RunResult, SlotState, State, StopCause,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
+use os_upgrade_provider_rules::{Failure, ProviderName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -43,6 +44,10 @@ where
     check_values(table);
     let seen: BTreeSet<usize> = table.iter().map(|(value, _)| variant(value)).collect();
     assert_eq!(seen, (0..count).collect(), "every variant has a line, and a number of its own");
+}
+
+fn missing(wait: ConfigurationWait) -> Reason {
+    Reason::ConfigurationMissing { provider: ProviderName::new("app").unwrap(), wait }
 }
 
 fn event_variant(event: &HostEvent) -> usize {
@@ -290,6 +295,22 @@ fn reasons() {
         (Reason::ApiServerUnderWay { host: host("h1") }, r#"{"kind":"api-server-under-way","host":"h1"}"#),
         (Reason::ApiServerWaits { host: host("h1") }, r#"{"kind":"api-server-waits","host":"h1"}"#),
         (Reason::ForeignMark, r#"{"kind":"foreign-mark"}"#),
+        (
+            missing(ConfigurationWait::Key),
+            r#"{"kind":"configuration-missing","provider":"app","wait":"key"}"#,
+        ),
+        (
+            missing(ConfigurationWait::Resumption),
+            r#"{"kind":"configuration-missing","provider":"app","wait":"resumption"}"#,
+        ),
+        (
+            missing(ConfigurationWait::Provider { failure: Some(Failure::Refused { status: 403 }) }),
+            r#"{"kind":"configuration-missing","provider":"app","wait":"provider","failure":{"kind":"refused","status":403}}"#,
+        ),
+        (
+            missing(ConfigurationWait::Host { error: Some("no such directory".to_owned()) }),
+            r#"{"kind":"configuration-missing","provider":"app","wait":"host","error":"no such directory"}"#,
+        ),
         (Reason::ClusterUnseen, r#"{"kind":"cluster-unseen"}"#),
         (
             Reason::Paused(paused()),

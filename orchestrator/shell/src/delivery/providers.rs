@@ -55,6 +55,16 @@ impl Providers {
         self.schedule.poll(now, provider, host);
     }
 
+    /// A run waits for what required providers say of `hosts`.
+    pub(super) fn hurry<'a>(&mut self, hosts: impl Iterator<Item = &'a HostName>, now: Now) {
+        let Self { schedule, configured, .. } = self;
+        for host in hosts {
+            for Configured { provider, .. } in configured.values().filter(|it| it.provider.required) {
+                schedule.hurry(now, &provider.name, host);
+            }
+        }
+    }
+
     /// Providers that need the secret `name` may answer now.
     pub(super) fn secret_stored(&mut self, name: &SecretName, now: Now) {
         for (provider, configured) in &self.configured {

@@ -1,1 +1,289 @@
-//! Tests of delivery.
+//! Delivery: under which fence, for which hosts, and what a repetition costs.
+
+use chrono::DateTime;
+use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact};
+use os_upgrade_kernel::{Config, Configures, Decision, Enlisted, SeenHost, Settings, Trigger, decide};
+use os_upgrade_protocol::{ApplicationName, GroupName, ItemId, RunId};
+
+use super::*;
+
+fn at(seconds: u64) -> Now {
+    let wall = DateTime::from_timestamp(1_700_000_000 + seconds.cast_signed(), 0).unwrap();
+    Now { wall, monotonic: Duration::from_secs(seconds) }
+}
+
+fn host(name: &str) -> HostName {
+    HostName::new(name).unwrap()
+}
+
+fn key(number: u8) -> HostKey {
+    HostKey::new([number; 32])
+}
+
+/// A leader with its fence in the control stream, and delivery as it has it.
+struct Leader {
+    state: State,
+    view: View,
+    delivery: Delivery,
+    now: u64,
+}
+
+impl Leader {
+    /// A site where h1 and h2 announce the keys that are approved.
+    fn new(providers: &str) -> Self {
+        let settings = Settings { site: "hall-1".to_owned(), auto_approve: true, ..Settings::default() };
+        let mut leader =
+            Self { state: State::default(), view: View::default(), delivery: Delivery::new("a1"), now: 100 };
+        leader.commit(ConfigFact::SettingsAdopted { settings }.into());
+        for name in ["h1", "h2"] {
+            let application = ApplicationName::new("app").unwrap();
+            let configures = Some(Configures { application, key: key(1) });
+            leader.view.hosts.insert(host(name), SeenHost { configures, ..SeenHost::default() });
+            leader.commit(EnrolmentFact::KeyPinned { host: host(name), key: key(1), actor: None }.into());
+        }
+        leader.configure(providers);
+        leader.delivery.leadership_begins(at(leader.now));
+        leader
+    }
+
+    fn configure(&mut self, providers: &str) {
+        let config_providers = serde_json::from_str(providers).unwrap();
+        let config = Config { config_providers, ..Config::default() };
+        let (actor, difference) = ("eve".to_owned(), Vec::new());
+        self.commit(ConfigFact::Replaced { config: Some(config), actor, difference }.into());
+    }
+
+    fn commit(&mut self, fact: Fact) {
+        let record = Record { at: at(self.now).wall, control: 0, facts: vec![fact] };
+        self.state.apply_record(&record).unwrap();
+        self.delivery.committed(&record, at(self.now));
+    }
+
+    /// What follows from an input is decided and committed. Returns the names of the facts.
+    fn decide(&mut self, input: &Input) -> Vec<&'static str> {
+        let Decision { facts, .. } = decide(&self.state, &self.view, input, at(self.now).wall);
+        let names = facts.iter().map(Fact::name).collect();
+        for fact in facts {
+            self.commit(fact);
+        }
+        names
+    }
+
+    /// What begins after so many seconds.
+    fn after(&mut self, seconds: u64) -> Vec<Deliver> {
+        self.now += seconds;
+        self.delivery.begin_due(&self.state, &self.view, 7, at(self.now))
+    }
+
+    /// The fence that is due is stored with this sequence.
+    fn fence(&mut self, sequence: u64) {
+        let begun = self.after(0);
+        let [Deliver::Fence { epoch, fence }] = &begun[..] else { panic!("{begun:?}") };
+        assert_eq!((fence.site.as_str(), fence.leader.as_str()), ("hall-1", "a1"));
+        assert_eq!(fence.revision, Revision { epoch: 0, sequence: 7 });
+        let stored = DesiredFenced::Stored(sequence);
+        assert_eq!(self.delivery.fenced(at(self.now), *epoch, stored), None);
+    }
+
+    /// The questions that begin after so many seconds.
+    fn asked(&mut self, seconds: u64) -> Vec<(u64, ProviderQuestion)> {
+        let begun = self.after(seconds).into_iter();
+        let asked = begun.filter_map(|deliver| match deliver {
+            Deliver::Ask { epoch, question, .. } => Some((epoch, *question)),
+            Deliver::Fence { .. } | Deliver::Manifest { .. } => None,
+        });
+        asked.collect()
+    }
+
+    /// The one manifest that begins now.
+    fn manifest(&mut self) -> (u64, ManifestOrder, Manifest) {
+        let begun = self.after(0);
+        let mut manifests = begun.into_iter().filter_map(|deliver| match deliver {
+            Deliver::Manifest { epoch, order, manifest, .. } => Some((epoch, order, manifest)),
+            Deliver::Fence { .. } | Deliver::Ask { .. } => None,
+        });
+        let manifest = manifests.next().unwrap();
+        assert!(manifests.next().is_none());
+        manifest
+    }
+
+    fn answer(&mut self, epoch: u64, ticket: Ticket, reply: ProviderReply) -> Option<Input> {
+        self.delivery.answered(at(self.now), epoch, ticket, reply)
+    }
+}
+
+const APP: &str =
+    r#"[{"name":"app","kind":"http","url":"https://files.example/{host}","selector":{"names":["h1"]}}]"#;
+
+fn given(id: &str, question: &ProviderQuestion) -> ProviderReply {
+    let item = StoredItem {
+        id: ItemId::new(id).unwrap(),
+        bytes: 9,
+        key: question.key,
+        sealed: question.sealed,
+        fingerprint: None,
+    };
+    let validator = Validator::new(id.as_bytes(), None, None, None);
+    Reply { outcome: Outcome::Content { content: Some(item), validator }, retry_after: None }
+}
+
+#[test]
+fn what_is_given_becomes_a_manifest() {
+    let mut leader = Leader::new(APP);
+    leader.fence(3);
+    let asked = leader.asked(1);
+    let [(epoch, question)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((&question.host, question.key, &question.validator), (&host("h1"), key(1), &None));
+    let input = leader.answer(*epoch, question.ticket, given("1", question)).unwrap();
+    assert_eq!(leader.decide(&input), ["item-stored"]);
+    let (epoch, order, manifest) = leader.manifest();
+    assert_eq!(manifest.items[0].id, ItemId::new("1").unwrap());
+    assert!(leader.after(0).is_empty(), "it is on its way");
+    let stored = DesiredStored::Stored(9);
+    let input = leader.delivery.manifest_published(at(leader.now), epoch, order, stored).unwrap();
+    assert_eq!(leader.decide(&input), ["manifest-stored"]);
+    assert!(leader.after(60).is_empty(), "nothing is due");
+    // An hour later it is asked again, and says the same: nothing follows.
+    let asked = leader.asked(3_600);
+    let [(epoch, question)] = &asked[..] else { panic!("{asked:?}") };
+    let validator = question.validator.clone().unwrap();
+    let unchanged = Reply { outcome: Outcome::Unchanged { validator }, retry_after: None };
+    assert_eq!(leader.answer(*epoch, question.ticket, unchanged), None);
+    let polls = &leader.delivery.polls()[&question.provider.name];
+    assert_eq!(polls[&host("h1")].confirmed_at, Some(at(leader.now).wall));
+}
+
+/// After an outcome that is not known, nothing of the old fence counts, and everything is sent again under a new one.
+#[test]
+fn unknown_outcomes_need_another_fence() {
+    let mut leader = Leader::new(APP);
+    leader.fence(3);
+    let (epoch, question) = leader.asked(1).remove(0);
+    let input = leader.answer(epoch, question.ticket, given("1", &question)).unwrap();
+    leader.decide(&input);
+    let (epoch, order, _) = leader.manifest();
+    let unknown = DesiredStored::Unknown;
+    assert_eq!(leader.delivery.manifest_published(at(leader.now), epoch, order.clone(), unknown), None);
+    assert!(leader.after(0).is_empty());
+    leader.now += 1;
+    leader.fence(4);
+    let late = DesiredStored::Stored(9);
+    assert_eq!(leader.delivery.manifest_published(at(leader.now), epoch, order.clone(), late), None);
+    assert_eq!(leader.manifest().1, order);
+    // An item that may be stored or not counts for nothing.
+    let mut leader = Leader::new(APP);
+    leader.fence(3);
+    let (epoch, question) = leader.asked(1).remove(0);
+    assert_eq!(leader.answer(epoch, question.ticket, Failure::NotStored.into()), None);
+    leader.now += 1;
+    leader.fence(4);
+    let (again, question) = leader.asked(60).remove(0);
+    assert!(again > epoch && question.validator.is_none());
+}
+
+#[test]
+fn only_approved_keys_that_are_announced_get_something() {
+    let all = APP.replace(r#","selector":{"names":["h1"]}"#, "");
+    for (name, change) in [
+        (
+            "another key",
+            (|leader: &mut Leader| {
+                leader.view.hosts.get_mut(&host("h2")).unwrap().configures.as_mut().unwrap().key = key(2);
+            }) as fn(&mut Leader),
+        ),
+        ("no key", |leader| leader.view.hosts.get_mut(&host("h2")).unwrap().configures = None),
+        ("withdrawn", |leader| {
+            let (actor, reason) = ("eve".to_owned(), "sold".to_owned());
+            let host = host("h2");
+            leader.commit(EnrolmentFact::HostWithdrawn { host, actor, reason, forgotten: false }.into());
+        }),
+    ] {
+        let mut leader = Leader::new(&all);
+        change(&mut leader);
+        leader.fence(3);
+        let mut asked = leader.asked(1);
+        asked.extend(leader.asked(60));
+        let hosts: Vec<_> = asked.into_iter().map(|(_, question)| question.host).collect();
+        assert_eq!(hosts, [host("h1")], "{name}");
+    }
+}
+
+/// A key that is approved is sealed to at once, whatever was said before.
+#[test]
+fn another_key_is_sealed_to_anew() {
+    let mut leader = Leader::new(APP);
+    leader.fence(3);
+    let (epoch, question) = leader.asked(1).remove(0);
+    let input = leader.answer(epoch, question.ticket, given("1", &question)).unwrap();
+    leader.decide(&input);
+    leader.view.hosts.get_mut(&host("h1")).unwrap().configures.as_mut().unwrap().key = key(2);
+    leader.delivery.view_changed();
+    assert_eq!(leader.asked(2), []);
+    leader.commit(EnrolmentFact::KeyPinned { host: host("h1"), key: key(2), actor: None }.into());
+    let (_, question) = leader.asked(2).remove(0);
+    assert_eq!((question.key, question.validator), (key(2), None));
+}
+
+/// A change of what is asked makes what was said count for nothing; one of how often it is asked does not.
+#[test]
+fn changed_providers_are_asked_anew() {
+    for (change, is_asked) in [
+        (APP.to_owned(), false),
+        (APP.replace(r#""kind""#, r#""poll-interval":"2h","kind""#), false),
+        (APP.replace(r#""kind""#, r#""on-removal":"remove","kind""#), true),
+        (APP.replace("files.example", "other.example"), true),
+    ] {
+        let mut leader = Leader::new(APP);
+        leader.fence(3);
+        let (epoch, question) = leader.asked(1).remove(0);
+        leader.answer(epoch, question.ticket, given("1", &question));
+        leader.configure(&change);
+        // The token bucket begins empty.
+        let asked = leader.asked(60).len() + leader.asked(1).len();
+        assert_eq!(asked, usize::from(is_asked), "{change}");
+    }
+}
+
+#[test]
+fn a_run_hurries_required_providers() {
+    let required = APP.replace(r#""kind""#, r#""required":true,"kind""#);
+    let mut leader = Leader::new(&required);
+    leader.fence(3);
+    let (epoch, question) = leader.asked(1).remove(0);
+    let validator = Validator::new(b"1", None, None, None);
+    leader.answer(
+        epoch,
+        question.ticket,
+        Reply { outcome: Outcome::Unchanged { validator }, retry_after: None },
+    );
+    assert!(leader.asked(60).is_empty());
+    let enlisted = Enlisted {
+        host: host("h1"),
+        application: ApplicationName::new("app").unwrap(),
+        group: GroupName::new("default").unwrap(),
+        skipped: None,
+        unheard: false,
+    };
+    let rollout = Rollout { provider_wait: Some("15m".parse().unwrap()), ..Rollout::default() };
+    let trigger = Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: false };
+    let (run, not_after) = (RunId::new("r1").unwrap(), at(9_000).wall);
+    leader.commit(RunFact::Started { run, trigger, not_after, rollout, hosts: vec![enlisted] }.into());
+    assert_eq!(leader.asked(0).len(), 1);
+}
+
+/// A stream that another site uses is left alone, and looked at once a minute.
+#[test]
+fn another_sites_stream_is_left_alone() {
+    let mut leader = Leader::new(APP);
+    for seconds in [0, 60] {
+        let begun = leader.after(seconds);
+        let [Deliver::Fence { epoch, .. }] = begun[..] else { panic!("{begun:?}") };
+        let crossed = DesiredFenced::CrossedSite { site: "hall-2".to_owned() };
+        let told = leader.delivery.fenced(at(leader.now), epoch, crossed);
+        assert_eq!(told.is_some(), seconds == 0, "it is told once");
+        assert_eq!(leader.delivery.crossed_site(), Some("hall-2"));
+        assert!(leader.after(59).is_empty());
+        leader.now -= 59;
+    }
+}

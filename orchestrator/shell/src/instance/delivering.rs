@@ -10,6 +10,11 @@ impl Instance {
         self.delivery.crossed_site().filter(|_| self.is_leading())
     }
 
+    /// What providers have said counts in what is decided and shown from here on.
+    pub(super) fn show_polls(&mut self) {
+        self.inventory.polled(Some(self.delivery.polls().clone()).filter(|_| self.is_leading()));
+    }
+
     pub(super) fn delivered(&mut self, now: Now, delivered: Delivered) {
         let input = match delivered {
             Delivered::Fenced { epoch, outcome } => {
@@ -22,7 +27,7 @@ impl Instance {
             }
             Delivered::ProviderAnswered { epoch, ticket, reply } => {
                 let input = self.delivery.answered(now, epoch, ticket, reply);
-                self.inventory.polled(self.delivery.polls().clone());
+                self.show_polls();
                 input
             }
         };

@@ -39,6 +39,7 @@ impl From<DrawnRollout> for Rollout {
             upgrade_timeout: short,
             boot_timeout,
             expected_duration: None,
+            provider_wait: None,
         }
     }
 }

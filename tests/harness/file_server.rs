@@ -1,0 +1,146 @@
+//! A plain file server, as a provider of configuration: it answers as the test wants, and counts.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::orchestrator::own_address;
+
+/// How the server answers every request, whatever files it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answers {
+    /// With its files, and `304` where the `ETag` says so.
+    Files,
+    /// With this status and no file.
+    Status(u16),
+    /// With a page of HTML and 200, as portals do.
+    Page,
+    /// Never.
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Shared {
+    answers: Answers,
+    files: BTreeMap<String, Vec<u8>>,
+    /// The `authorization` header that every request must have, if any.
+    required: Option<String>,
+    /// Each request: its path and the status of its answer.
+    requests: Vec<(String, u16)>,
+}
+
+/// The server, which ends when it is dropped.
+#[derive(Debug)]
+pub struct FileServer {
+    address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+    task: JoinHandle<()>,
+}
+
+impl FileServer {
+    /// A server without files.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind(own_address()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Mutex::new(Shared {
+            answers: Answers::Files,
+            files: BTreeMap::new(),
+            required: None,
+            requests: Vec::new(),
+        }));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { address, shared, task }
+    }
+
+    /// The URL of what is at `path`, which may have `{host}`.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Its scheme, host and port.
+    pub fn origin(&self) -> String {
+        self.url("")
+    }
+
+    /// `path` has this content from now on.
+    pub fn put(&self, path: &str, content: impl Into<Vec<u8>>) {
+        self.shared().files.insert(path.to_owned(), content.into());
+    }
+
+    /// There is nothing at `path` any more.
+    pub fn remove(&self, path: &str) {
+        self.shared().files.remove(path);
+    }
+
+    /// Answers like that from now on.
+    pub fn answer(&self, answers: Answers) {
+        self.shared().answers = answers;
+    }
+
+    /// Refuses requests without this `authorization` header.
+    pub fn require(&self, authorization: &str) {
+        self.shared().required = Some(authorization.to_owned());
+    }
+
+    /// How many requests there were, and how many of them were answered with `status`.
+    pub fn count(&self, status: u16) -> (usize, usize) {
+        let shared = self.shared();
+        (shared.requests.len(), shared.requests.iter().filter(|(_, given)| *given == status).count())
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap()
+    }
+}
+
+impl Drop for FileServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request<Body>) -> Response {
+    let path = request.uri().path().to_owned();
+    let (answers, response) = {
+        let shared = shared.lock().unwrap();
+        (shared.answers.clone(), respond(&shared, &path, request.headers()))
+    };
+    if answers == Answers::Nothing {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+    }
+    shared.lock().unwrap().requests.push((path, response.status().as_u16()));
+    response
+}
+
+fn respond(shared: &Shared, path: &str, headers: &HeaderMap) -> Response {
+    let sent = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if shared.required.is_some() && shared.required.as_deref() != sent(header::AUTHORIZATION) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    match shared.answers {
+        Answers::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),
+        Answers::Page => ([(header::CONTENT_TYPE, "text/html")], "<p>Please sign in").into_response(),
+        Answers::Files | Answers::Nothing => {
+            let Some(content) = shared.files.get(path) else {
+                return StatusCode::NOT_FOUND.into_response();
+            };
+            let sum =
+                content.iter().fold(content.len(), |sum, byte| sum.wrapping_mul(31) + usize::from(*byte));
+            let tag = format!("\"{sum:x}\"");
+            if sent(header::IF_NONE_MATCH) == Some(&tag) {
+                return (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response();
+            }
+            ([(header::ETAG, tag)], content.clone()).into_response()
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Configuration of hosts: from a file server, through the orchestrator, to files on the host.
+
+use std::fs;
+use std::path::Path;
+
+use harness::file_server::{Answers, FileServer};
+use harness::host::{APPLICATION, Host};
+use harness::site::Site;
+use harness::wait::eventually;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// In each content.
+const CANARY: &str = "correct-horse-battery-staple";
+
+/// A site with a host that takes files below a directory, and a file server.
+struct Configured {
+    site: Site,
+    host: Host,
+    root: TempDir,
+    files: FileServer,
+}
+
+impl Configured {
+    async fn start() -> Self {
+        let (site, root, files) =
+            (Site::start().await, tempfile::tempdir().unwrap(), FileServer::start().await);
+        let mut host = site.host("h01").with_arguments(&["--config-root", root.path().to_str().unwrap()]);
+        host.start();
+        site.rest().await_scheduled(&["h01"]).await;
+        Self { site, host, root, files }
+    }
+
+    /// The provider `app` of the file `app.conf`, with `more`.
+    fn app(&self, more: Value) -> Value {
+        let mut provider = json!({
+            "name": "app", "kind": "http", "url": self.files.url("/{host}/app.conf"),
+            "path": self.root.path().join("app.conf"), "poll-interval": "10s", "on-removal": "remove",
+        });
+        let Value::Object(more) = more else { panic!("{more}") };
+        provider.as_object_mut().unwrap().extend(more);
+        provider
+    }
+
+    async fn configure(&self, providers: &[Value]) {
+        let config =
+            json!({ "worker-applications": [{ "name": APPLICATION }], "config-providers": providers });
+        let (status, answer) =
+            self.site.rest().call(Method::PUT, "/v1/config/os-upgrade", &config.to_string()).await;
+        assert!(status < 300, "{answer}");
+    }
+
+    async fn await_file(&self, expected: Option<&str>) {
+        let path = self.root.path().join("app.conf");
+        eventually(&format!("{} to have {expected:?}", path.display()), async || {
+            (fs::read_to_string(&path).ok().as_deref() == expected).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Whether a file below `directory` has the canary.
+fn has_canary(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            has_canary(&path)
+        } else {
+            let content = fs::read(&path).unwrap_or_default();
+            content.windows(CANARY.len()).any(|window| window == CANARY.as_bytes())
+        }
+    })
+}
+
+/// Contents are in no stream, history, log or state file; only the host has them.
+#[tokio::test]
+async fn a_plain_file_server_configures_hosts() {
+    let configured = Configured::start().await;
+    let content = |number: u32| format!("password={CANARY}-{number}\n");
+    configured.files.put("/h01/app.conf", content(1));
+    configured.configure(&[configured.app(json!({ "mode": "0640" }))]).await;
+    configured.await_file(Some(&content(1))).await;
+    configured.files.put("/h01/app.conf", content(2));
+    configured.await_file(Some(&content(2))).await;
+    // What is unchanged costs nothing.
+    let journal = configured.site.last_sequence("os-upgrade:journal").await;
+    let (_, unchanged) = configured.files.count(304);
+    eventually("polls that bring nothing new", async || {
+        (configured.files.count(304).1 >= unchanged + 2).then_some(())
+    })
+    .await;
+    assert_eq!(configured.site.last_sequence("os-upgrade:journal").await, journal);
+    // While the server is out of order, the host keeps what it has.
+    configured.files.answer(Answers::Status(500));
+    configured.configure(&[configured.app(json!({ "mode": "0600" }))]).await;
+    eventually("a failure", async || (configured.files.count(500).1 > 0).then_some(())).await;
+    configured.await_file(Some(&content(2))).await;
+    configured.files.answer(Answers::Files);
+    configured.files.remove("/h01/app.conf");
+    configured.await_file(None).await;
+    assert!(!has_canary(configured.site.orchestrator.directory()));
+    assert!(!configured.site.orchestrator.log().contains(CANARY));
+    assert!(!configured.host.log().contains(CANARY));
+}
