@@ -10,6 +10,7 @@ pub mod health;
 pub mod hosts;
 pub mod outputs;
 pub mod pause;
+pub mod providers;
 pub mod reboot_queue;
 pub mod run_hosts;
 pub mod runs;

@@ -15,7 +15,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::word::{Behalf, Enrolment, StrongboxStep};
+use crate::word::{Behalf, Enrolment, ItemStep, StrongboxStep};
 
 /// Whether a host takes part in runs: all words for it.
 pub const ENROLMENTS: &[&str] = Enrolment::VARIANTS;
@@ -64,6 +64,8 @@ words! {
     EnrolmentWord = ENROLMENTS.iter().copied();
     /// Whether configuration can be sealed for a host: its key is approved, waits for approval, or is another than the approved one.
     KeyStateWord = KeyState::ALL.map(KeyState::as_str);
+    /// How far what a provider gave for a host is.
+    ItemStateWord = ItemStep::VARIANTS.iter().copied();
     /// Why something does not go on, or did not.
     WhyWord = Cause::kinds();
     /// A command to a worker.

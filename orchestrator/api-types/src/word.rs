@@ -139,6 +139,28 @@ pub enum StrongboxStep {
     SecretRemoved,
 }
 
+/// How far what a provider gave for a host is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum ItemStep {
+    /// The host is to have nothing.
+    Nothing,
+    Applied,
+    /// The host has not said yet that it has it.
+    Pending,
+    /// The host still has what it is not to have.
+    Revoking,
+    /// The host could not do as it was told.
+    Failed,
+    /// The host is not told, until an operator resumes that.
+    Withheld,
+    /// No key is approved to which it could be sealed, or another one is announced.
+    NoKey,
+}
+
 /// For whom a slot is held.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
@@ -220,6 +242,7 @@ mod tests {
         all_known::<WhyKind>();
         all_known::<EntryStep>();
         all_known::<HostStep>();
+        all_known::<ItemStep>();
         all_known::<NodeStepKind>();
         all_known::<RestoreSource>();
         all_known::<StopKind>();

@@ -15,6 +15,7 @@ pub(crate) mod openapi;
 pub(crate) mod outputs;
 pub(crate) mod page;
 pub(crate) mod pause;
+pub(crate) mod providers;
 pub(crate) mod reboot_queue;
 pub(crate) mod run;
 pub(crate) mod run_hosts;
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> Routes {
         .merge(cluster::routes())
         .merge(health::routes())
         .merge(reboot_queue::routes())
+        .merge(providers::routes())
         .merge(slots::routes())
         .merge(strongbox::routes())
         .merge(metrics::routes())

@@ -10,6 +10,7 @@ pub(crate) mod histories;
 mod hosts;
 pub(crate) mod options;
 mod pause;
+mod providers;
 mod reboot_queue;
 mod release;
 mod run;
@@ -78,6 +79,12 @@ pub(crate) enum Command {
     /// List when the maintenance windows are open
     #[command(after_help = examples!["windows", "windows --count 3 --utc"])]
     Windows(windows::Windows),
+    /// Show where configuration of hosts comes from, and how far it is
+    #[command(subcommand)]
+    Providers(providers::Command),
+    /// Show and end that hosts are not told what they are to have
+    #[command(subcommand)]
+    Desired(providers::Desired),
     /// Manage the site's secrets, and the key that seals them
     #[command(subcommand)]
     Strongbox(strongbox::Command),
@@ -101,6 +108,8 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Hosts(command) => hosts::run(command).await,
         Command::Drain(options) => drain::run(options).await,
         Command::RebootQueue(command) => reboot_queue::run(command).await,
+        Command::Providers(command) => providers::run(command).await,
+        Command::Desired(command) => providers::run_desired(command).await,
         Command::Strongbox(command) => strongbox::run(command).await,
         Command::Version(options) => version::run(options).await,
     }

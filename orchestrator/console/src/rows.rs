@@ -6,6 +6,7 @@ pub mod drains;
 pub mod histories;
 pub mod hosts;
 mod nodes;
+mod providers;
 pub mod reboot_queue;
 pub mod run_hosts;
 pub mod runs;

@@ -18,8 +18,8 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use os_upgrade_console::{Describe, describe};
 use os_upgrade_kernel::{
-    ConfigRefusal, EnrolmentRefusal, NodeRefusal, PauseRefusal, RebootRefusal, RefusalClass, RunRefusal,
-    SecretRefusal, SlotRefusal,
+    ConfigRefusal, DesiredRefusal, EnrolmentRefusal, NodeRefusal, PauseRefusal, RebootRefusal, RefusalClass,
+    RunRefusal, SecretRefusal, SlotRefusal,
 };
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_store::StoreError;
@@ -162,6 +162,7 @@ macro_rules! from_refusals {
 
 from_refusals!(
     RunRefusal,
+    DesiredRefusal,
     PauseRefusal,
     ConfigRefusal,
     EnrolmentRefusal,

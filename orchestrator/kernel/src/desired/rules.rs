@@ -1,5 +1,7 @@
 //! What other subjects ask of what hosts are to have.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{AppliedItem, HostName, ItemKind, Revision};
 use os_upgrade_provider_rules::ProviderName;
@@ -103,6 +105,19 @@ impl State {
     pub fn is_delivered(&self, host: &HostName) -> bool {
         let resumed = self.desired.hosts.get(host).map_or(0, |host| host.resumed);
         self.epoch() <= resumed.max(self.desired.resumed)
+    }
+
+    /// The hosts that are not told what they are to have, each with whether it has something newer than this site knows of.
+    pub fn withheld_hosts<'a>(&'a self, view: &'a View) -> Vec<(&'a HostName, bool)> {
+        let (known, told) = (self.desired.hosts.keys(), view.applied.keys());
+        let hosts: BTreeSet<&HostName> = known.chain(told).collect();
+        let withheld = hosts.into_iter().filter_map(|host| {
+            let is_ahead = self.is_ahead(view, host);
+            let is_desired = self.desired.hosts.contains_key(host)
+                || view.applied(host).is_some_and(|applied| !applied.items.is_empty());
+            (is_ahead || (is_desired && !self.is_delivered(host))).then_some((host, is_ahead))
+        });
+        withheld.collect()
     }
 
     /// How new the manifest of `host` is that follows from this state.

@@ -1,0 +1,222 @@
+//! `/v1/state/config-providers` and `/v1/state/desired`: where configuration of hosts comes from, and how far it is. Extensions of the
+//! specification.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::body::Stamp;
+use crate::query::Validate;
+use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
+use crate::text::ItemStateWord;
+use crate::word::{ItemStep, Word};
+
+const NAMES: &[PathName] =
+    &[PathName::new("name", "the name of a provider", Shape::inline::<String>(), Some("app"))];
+
+/// Every provider of the configuration, in its order.
+pub const LIST: Route = Route::new(
+    Method::Get,
+    "/v1/state/config-providers",
+    VIEWER,
+    Tag::Configuration,
+    "list-config-providers",
+    "List the providers of hosts' configuration, and how far it is",
+)
+.answers(&[Answer::json("the providers", Shape::of::<Providers<'static>>(), || {
+    json!({"providers": [{
+        "name": "app",
+        "url": "https://files.example/{host}/app.conf",
+        "required": true,
+        "hosts": 60,
+        "applied": 59,
+        "confirmed": 59,
+        "failing": 1,
+        "failing-host": "h17",
+        "failure": "it refuses the request with status 403",
+    }]})
+})]);
+
+/// A provider with each host that it selects.
+pub const READ: Route = Route::new(
+    Method::Get,
+    "/v1/state/config-providers/{name}",
+    VIEWER,
+    Tag::Configuration,
+    "read-config-provider",
+    "Read how far the configuration of each host is that a provider selects",
+)
+.names(NAMES)
+.answers(&[
+    Answer::json("the provider with its hosts", Shape::of::<ProviderHosts<'static>>(), || {
+        json!({
+            "name": "app",
+            "url": "https://files.example/{host}/app.conf",
+            "required": true,
+            "hosts": 1,
+            "applied": 0,
+            "confirmed": 1,
+            "failing": 0,
+            "on": [{
+                "host": "h01",
+                "state": "failed",
+                "detail": "no such directory",
+                "since": "2026-11-21T12:00:00Z",
+                "confirmed-at": "2026-11-21T12:00:00Z",
+            }],
+        })
+    }),
+    Answer::new(404, "there is no such provider"),
+]);
+
+/// 204 once it is durable that the provider is to be asked; the answers follow.
+pub const POLL: Route<Poll> = Route::new(
+    Method::Post,
+    "/v1/state/config-providers/{name}/poll",
+    OPERATOR,
+    Tag::Configuration,
+    "poll-config-provider",
+    "Ask a provider at once, about one host or all",
+)
+.names(NAMES)
+.optional_body::<Poll>(|| json!({"host": "h01"}))
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "the provider is asked, or would be"),
+    Answer::new(404, "there is no such provider"),
+    Answer::new(409, "the provider selects no such host, or no key of the host is approved"),
+]);
+
+/// The hosts that are not told what they are to have, until somebody says so.
+pub const WITHHELD: Route = Route::new(
+    Method::Get,
+    "/v1/state/desired",
+    VIEWER,
+    Tag::Configuration,
+    "list-withheld-configuration",
+    "List the hosts whose configuration is withheld, and what they would gain and lose",
+)
+.description(
+    "After a restoration no host is told what it is to have until somebody resumes that; nor is a host that has something newer than the \
+     site knows of.",
+)
+.answers(&[Answer::json("the hosts", Shape::of::<WithheldHosts<'static>>(), || {
+    json!({"hosts": [{"host": "h01", "ahead": false, "gains": ["app"], "loses": ["net"]}]})
+})]);
+
+/// 204 once it is durable that hosts are told again, also if they were before.
+pub const RESUME: Route<ResumeDelivery> = Route::new(
+    Method::Post,
+    "/v1/state/desired/resume",
+    OPERATOR,
+    Tag::Configuration,
+    "resume-delivery",
+    "Tell hosts again what they are to have, after a restoration, or one that has something newer",
+)
+.optional_body::<ResumeDelivery>(|| json!({"host": "h01"}))
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "the hosts are told, or would be"),
+    Answer::new(404, "the host neither is to have something nor says that it has"),
+    Answer::new(409, "the host tells of the last epoch that there can be"),
+]);
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Providers<'a> {
+    pub providers: Vec<Provider<'a>>,
+}
+
+/// A provider of hosts' configuration.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ConfigProviderState)]
+#[serde(rename_all = "kebab-case")]
+pub struct Provider<'a> {
+    pub name: Cow<'a, str>,
+    /// Where the configuration of a host is; `{host}` stands for its name.
+    pub url: Cow<'a, str>,
+    /// Whether a host is prepared only once it has what the provider says.
+    pub required: bool,
+    /// How many hosts take part that it selects.
+    pub hosts: usize,
+    /// How many of them have what they are to have.
+    pub applied: usize,
+    /// About how many it has said something to this leader; absent on other instances, which do not ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<usize>,
+    /// About how many asking it has failed since; absent on other instances.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing: Option<usize>,
+    /// The first of those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_host: Option<Cow<'a, str>>,
+    /// How asking about that one failed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// A provider with each host that it selects.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ConfigProviderHosts)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProviderHosts<'a> {
+    #[serde(flatten)]
+    pub provider: Provider<'a>,
+    pub on: Vec<ProviderHost<'a>>,
+}
+
+/// How far what a provider gave for a host is.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ConfigProviderHost)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProviderHost<'a> {
+    pub host: Cow<'a, str>,
+    #[schema(value_type = ItemStateWord)]
+    pub state: Word<ItemStep>,
+    /// Why it is not applied, as the host's worker says, or how asking the provider failed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Since when the host is to have what it is to have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Stamp>,
+    /// When the provider last said something about it, to this leader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmed_at: Option<Stamp>,
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct WithheldHosts<'a> {
+    pub hosts: Vec<WithheldHost<'a>>,
+}
+
+/// A host that is not told what it is to have.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct WithheldHost<'a> {
+    pub host: Cow<'a, str>,
+    /// Whether it has something newer than the site knows of; it must be named to be told again. Otherwise the site was restored.
+    pub ahead: bool,
+    /// What it would get that it has not, or another version of it.
+    pub gains: Vec<Cow<'a, str>>,
+    /// What would be revoked.
+    pub loses: Vec<Cow<'a, str>>,
+}
+
+/// About which host a provider is asked.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = PollProvider)]
+#[serde(deny_unknown_fields)]
+pub struct Poll {
+    /// The host; absent for all that it selects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+/// Which host is told again.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeDelivery {
+    /// The host; absent for all, but for those that have something newer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}

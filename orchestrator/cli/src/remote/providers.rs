@@ -1,0 +1,152 @@
+//! `os-upgrade providers` and `desired`: where configuration of hosts comes from, how far it is, and whether hosts are told.
+
+use clap::{Args, Subcommand};
+use os_upgrade_api_types::routes::providers::{
+    LIST, POLL, Poll, Provider, ProviderHosts, Providers as ProviderList, READ, RESUME, ResumeDelivery,
+    WITHHELD, WithheldHosts,
+};
+use os_upgrade_protocol::HostName;
+use os_upgrade_provider_rules::ProviderName;
+
+use super::completion;
+use super::options::Remote;
+use crate::Failure;
+use crate::output::{Canvas, View};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the providers, and on how many hosts what they give is applied
+    #[command(after_help = examples!["providers list", "providers list -o json"])]
+    List(Remote),
+    /// Show how far the configuration of each host is that a provider selects
+    #[command(after_help = examples!["providers show app", "providers show app -o json"])]
+    Show(Of),
+    /// Ask a provider at once, about one host or all
+    ///
+    /// Providers are asked in their poll interval otherwise. A server's Retry-After still holds.
+    #[command(after_help = examples!["providers poll app", "providers poll app --host h01"])]
+    Poll(PollOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Of {
+    /// The provider
+    #[arg(value_name = "NAME", value_parser = ProviderName::new)]
+    name: ProviderName,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PollOptions {
+    /// The provider
+    #[arg(value_name = "NAME", value_parser = ProviderName::new)]
+    name: ProviderName,
+    /// The host about which it is asked; all without it
+    #[arg(long, value_name = "NAME", add = completion::hosts())]
+    host: Option<HostName>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Desired {
+    /// List the hosts whose configuration is withheld, and what they would gain and lose
+    #[command(after_help = examples!["desired list", "desired list -o json"])]
+    List(Remote),
+    /// Tell hosts again what they are to have
+    ///
+    /// After a restoration no host is told until somebody has looked at `desired list`; the site may know less than the hosts have. A host
+    /// that has something newer than the site knows of must be named.
+    #[command(after_help = examples!["desired resume", "desired resume h01"])]
+    Resume(ResumeOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeOptions {
+    /// The host; all without it
+    #[arg(value_name = "HOST", add = completion::hosts())]
+    host: Option<HostName>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Carries out a command about providers.
+pub(super) async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List(remote) => {
+            let list = remote.client()?.call(&LIST).await?;
+            remote.output.show::<ProviderList<'_>>(&list)
+        }
+        Command::Show(Of { name, remote }) => {
+            let provider = remote.client()?.call(READ.named([name.as_str()])).await?;
+            remote.output.show::<ProviderHosts<'_>>(&provider)
+        }
+        Command::Poll(PollOptions { name, host, remote }) => {
+            let body = Poll { host: host.map(|host| host.to_string()) };
+            remote.client()?.call_with_body(POLL.named([name.as_str()]), &body).await?;
+            remote.output.done("asked", &[name.as_str()])
+        }
+    }
+}
+
+/// Carries out a command about what hosts are told.
+pub(super) async fn run_desired(command: Desired) -> Result<(), Failure> {
+    match command {
+        Desired::List(remote) => {
+            let list = remote.client()?.call(&WITHHELD).await?;
+            remote.output.show::<WithheldHosts<'_>>(&list)
+        }
+        Desired::Resume(ResumeOptions { host, remote }) => {
+            let told = host.as_ref().map_or_else(|| "all hosts".to_owned(), ToString::to_string);
+            let body = ResumeDelivery { host: host.map(|host| host.to_string()) };
+            remote.client()?.call_with_body(&RESUME, &body).await?;
+            remote.output.note(&format!("{told}: told again what to have"));
+            Ok(())
+        }
+    }
+}
+
+impl View for ProviderList<'static> {
+    fn text(&self, canvas: &Canvas) -> String {
+        self.providers.text(canvas)
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.providers.names()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.providers.none()
+    }
+}
+
+impl View for ProviderHosts<'static> {
+    fn text(&self, canvas: &Canvas) -> String {
+        let Provider { applied, hosts, url, .. } = &self.provider;
+        let head = os_upgrade_protocol::text::sanitized(url);
+        format!("{head}: applied on {applied} of {hosts} hosts\n\n{}", self.on.text(canvas))
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.on.names()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.on.none()
+    }
+}
+
+impl View for WithheldHosts<'static> {
+    fn text(&self, canvas: &Canvas) -> String {
+        self.hosts.text(canvas)
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.hosts.names()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.hosts.none()
+    }
+}
