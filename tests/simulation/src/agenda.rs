@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use os_upgrade_kernel::{CommandJob, NodeJob};
 use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::instance::Event;
-use os_upgrade_worker_rules as rules;
+use os_upgrade_worker_rules::{self as rules, DesiredEvent};
 
 use crate::peer::Peer;
 use crate::request::Request;
@@ -60,6 +60,8 @@ pub(crate) enum Item {
     ActOnQueue,
     /// An operator pauses the site, or resumes it.
     Steer,
+    /// An operator or a provider does something about what hosts are to have.
+    ActOnDelivery,
     /// Every instance asks the cluster for its nodes.
     LookAtNodes,
     /// Something happens in the cluster by itself.
@@ -137,6 +139,14 @@ pub(crate) enum Worker {
     },
     /// A hint arrives that the run is stopping.
     Hint(Hint),
+    /// What the host is to have is read; `again`: and once more after a minute, and so on.
+    ReadManifest {
+        again: bool,
+    },
+    /// Something happens to what the host is to have.
+    Desired(DesiredEvent),
+    /// The next event or action about what the host is to have.
+    DesiredStep,
     /// A plain worker has finished a command.
     PlainDone {
         sequence: u64,

@@ -251,6 +251,22 @@ bugs! {
     DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 22;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
+    /// Items and manifests are stored whatever their fence.
+    DesiredUnfenced: "desired-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["succession"], seed 0;
+    /// A manifest is stored once more later, whatever its fence and whatever is stored by then.
+    ManifestRepeated: "manifest-repeated", [] => ["older", "succession"], seed 0;
+    /// What a provider has for one host is sealed to another.
+    GivenToAnother: "given-to-another", [] => ["given"], seed 0;
+    /// An item that was not stored, or perhaps not, counts as stored.
+    LostItemIsStored: "lost-item-is-stored", [MessageLost] => ["named"], seed 0;
+    /// What a provider gives is sealed to the key that a host announces, whichever is approved.
+    SealedToAnnounced: "sealed-to-announced", [KeyChanged] => ["sealed"], seed 0;
+    /// That a provider has nothing for a host any more is not recorded.
+    RevocationForgotten: "revocation-forgotten", [] => ["delivered"], seed 0;
+    /// Items that are older than the fence are deleted although the manifest names them.
+    NamedSwept: "named-swept", [OrchestratorCrash] => ["named"], seed 0;
+    /// After a restoration hosts are told what they are to have before an operator says so.
+    ResumedByItself: "resumed-by-itself", [MachineRolledBack] => ["resumed"], seed 0;
 }
 
 impl Bug {
@@ -319,6 +335,21 @@ impl Bug {
                 | Self::FailedCountsAsBooted
                 | Self::NotBootedCountsAsBooted
                 | Self::RepeatedUndrained
+        )
+    }
+
+    /// Whether it is one of the delivery of what hosts are to have.
+    pub(crate) const fn is_of_delivery(self) -> bool {
+        matches!(
+            self,
+            Self::DesiredUnfenced
+                | Self::ManifestRepeated
+                | Self::GivenToAnother
+                | Self::LostItemIsStored
+                | Self::SealedToAnnounced
+                | Self::RevocationForgotten
+                | Self::NamedSwept
+                | Self::ResumedByItself
         )
     }
 

@@ -14,6 +14,7 @@ use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome}
 use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 
+use crate::desired_stream::DesiredStream;
 use crate::request::Answers;
 use crate::time::Micros;
 
@@ -34,6 +35,8 @@ pub(crate) struct Bus {
     /// Processes from which another one of the same name has taken the lease.
     overwritten: BTreeSet<String>,
     revisions: u64,
+    /// What hosts are to have.
+    pub(crate) desired: DesiredStream,
     consumers: BTreeMap<HostName, Consumer>,
     /// The last boot that each host has announced; absent for its first one.
     announced: BTreeMap<HostName, u32>,

@@ -15,6 +15,8 @@ mod calls;
 mod clock;
 mod commands;
 mod counts;
+mod deliveries;
+mod desired;
 mod end;
 mod enrolment;
 mod journal;
@@ -57,6 +59,7 @@ use self::calls::Calls;
 pub(crate) use self::clock::DecisionClock;
 use self::clock::RecordTimes;
 use self::commands::Commands;
+use self::desired::Desired;
 use self::enrolment::Enrolled;
 pub(crate) use self::journal::Journal;
 use self::lock_server::LockRequests;
@@ -98,6 +101,7 @@ pub(crate) struct Checker {
     lock_requests: BTreeMap<System, LockRequests>,
     calls: Calls,
     commands: Commands,
+    desired: Desired,
     enrolled: Enrolled,
     journal: Journal,
     /// Whether bus and instances were put back to an earlier moment.
@@ -133,6 +137,7 @@ impl Checker {
             lock_requests: BTreeMap::new(),
             calls: Calls::default(),
             commands: Commands::default(),
+            desired: Desired::default(),
             enrolled: Enrolled::default(),
             journal: Journal::default(),
             is_rolled_back: false,
@@ -307,6 +312,7 @@ impl Checker {
     /// A fact was added to the journal, whose fold up to there is `state`. The rest of its record may undo it.
     fn fact(&mut self, moment: Moment, fact: &Fact, state: &State) {
         self.violations.record("attempts.fact", self.attempts.fact(moment.at, fact));
+        self.violations.record("desired.fact", self.desired.fact(fact, state));
         // What is remembered of runs, steps and slots is of the time before.
         if self.is_rolled_back {
             return;
@@ -609,7 +615,7 @@ impl Checker {
     pub(crate) fn data_lost(&mut self, knows: Vec<KnownEnds>) {
         self.loss.data_lost(knows);
         // Nothing else is promised then.
-        self.violations.only(&["loss"]);
+        self.violations.only(vec!["loss"]);
     }
 
     /// What has been seen of the journal.
@@ -625,7 +631,9 @@ impl Checker {
         self.workers.rolled_back();
         self.queue.rolled_back();
         self.attempts.rolled_back();
-        self.violations.only(&["journal", "store", "shown", "log", "S3", "doubled", "live"]);
+        let of_desired = ["given", "older", "named", "sealed", "succession", "resumed", "delivered"];
+        let others = ["journal", "store", "shown", "log", "S3", "doubled", "live"];
+        self.violations.only(of_desired.into_iter().chain(others).collect());
     }
 
     /// Some time after the streams were purged, the instance `unaware`, if any, has not stopped though it knew them.

@@ -204,6 +204,14 @@ const BEFORE_THE_OUTAGE: usize = 30;
 /// How many of them were found before operators steered runs.
 const BEFORE_STEERING: usize = 32;
 
+/// How many of them were found before providers said what hosts are to have.
+const BEFORE_DELIVERY: usize = 34;
+
+/// Whether `seed` was found before providers said what hosts are to have. Its world has none, so that it stays what it was.
+pub(crate) fn is_older_than_delivery(seed: u64) -> bool {
+    CORPUS.iter().take(BEFORE_DELIVERY).any(|found| found.seed == seed)
+}
+
 /// Whether `seed` was found before an operator's command could reboot hosts. Its world has none, so that it stays what it was.
 pub(crate) fn is_older_than_the_command(seed: u64) -> bool {
     CORPUS.iter().take(BEFORE_THE_COMMAND).any(|found| found.seed == seed)

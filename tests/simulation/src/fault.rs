@@ -181,6 +181,14 @@ faults! {
     BootCheckFails: "boot check fails", occasion 900;
     /// The command that says whether a host has booted does not answer.
     BootCheckHangs: "boot check hangs", occasion 900;
+    /// A configuration provider refuses connections.
+    ProviderDown: "provider unreachable", occasion 300;
+    /// A configuration provider answers late, perhaps after its answer is awaited any more.
+    ProviderSlow: "provider answers late", occasion 300;
+    /// A configuration provider answers something else than what it has: an error, or a login page.
+    ProviderFails: "provider answers an error", occasion 300;
+    /// A host is installed anew and has another key.
+    KeyChanged: "host gets another key", occasion 1000;
 }
 
 impl Fault {
@@ -220,11 +228,17 @@ impl Fault {
         )
     }
 
+    /// Whether only worlds in which providers say what hosts are to have have it.
+    pub(crate) const fn is_of_delivery(self) -> bool {
+        matches!(self, Self::ProviderDown | Self::ProviderSlow | Self::ProviderFails | Self::KeyChanged)
+    }
+
     /// Whether any world may have it.
     pub(crate) const fn is_of_every_world(self) -> bool {
         !self.is_of_queue()
             && !self.is_of_cluster()
             && !self.is_of_command()
+            && !self.is_of_delivery()
             && !matches!(self, Self::TimeLost)
     }
 

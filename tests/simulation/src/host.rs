@@ -1,11 +1,12 @@
 //! A host: its boot, its disk, and the worker's process on it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_protocol::{Action as CommandAction, GroupName, HostName};
+use os_upgrade_protocol::{Action as CommandAction, GroupName, HostKey, HostName};
 use os_upgrade_worker_rules::{self as rules, WorkerConfig, WorkerLogic};
 
+use crate::desired_worker::{self, DesiredWorker};
 use crate::plan::{HostPlan, application, host_name};
 use crate::steer_plan::Ailment;
 use crate::time::Micros;
@@ -16,6 +17,7 @@ const REBOOT_WAIT: TimeDelta = TimeDelta::seconds(60);
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(crate) struct Host {
+    index: usize,
     pub(crate) name: HostName,
     pub(crate) group: Option<GroupName>,
     pub(crate) sdk: bool,
@@ -48,6 +50,16 @@ pub(crate) struct Host {
     pub(crate) last_sequence_at_open: u64,
     /// Counts how often the worker has opened its consumer, which it does once for each connection.
     pub(crate) connection: u64,
+    /// Whether it takes what providers give for it.
+    pub(crate) configures: bool,
+    /// How many keys it has had before the present one.
+    pub(crate) earlier_keys: u8,
+    /// The worker's file about what the host is to have.
+    pub(crate) desired_disk: Option<Vec<u8>>,
+    /// The part of the worker's process that applies it.
+    pub(crate) desired: Option<Box<DesiredWorker>>,
+    /// The number of the content that it has of each name.
+    pub(crate) contents: BTreeMap<String, u64>,
 }
 
 /// A worker's process.
@@ -90,6 +102,7 @@ pub(crate) fn boot_id(boot: u32) -> String {
 impl Host {
     pub(crate) fn new(index: usize, plan: &HostPlan) -> Self {
         Self {
+            index,
             name: host_name(index),
             group: plan.group.clone(),
             sdk: plan.sdk,
@@ -110,7 +123,17 @@ impl Host {
             reads: false,
             last_sequence_at_open: 0,
             connection: 0,
+            configures: false,
+            earlier_keys: 0,
+            desired_disk: None,
+            desired: None,
+            contents: BTreeMap::new(),
         }
+    }
+
+    /// The key to which what it is to have must be sealed, if it takes anything.
+    pub(crate) fn key(&self) -> Option<HostKey> {
+        self.configures.then(|| desired_worker::key(self.index, self.earlier_keys))
     }
 
     /// The id of its present boot.
@@ -127,6 +150,7 @@ impl Host {
     pub(crate) fn start(&mut self) {
         self.process_count += 1;
         self.reads = false;
+        self.desired = self.configures.then(|| Box::new(DesiredWorker::new(self.name.clone())));
         self.process = Some(if self.sdk {
             let config = WorkerConfig {
                 host: self.name.clone(),
@@ -148,6 +172,7 @@ impl Host {
     /// Ends the worker's process.
     pub(crate) fn kill(&mut self) {
         self.process = None;
+        self.desired = None;
         self.reads = false;
     }
 

@@ -9,7 +9,9 @@ use chrono::TimeDelta;
 use fastrand::Rng;
 use os_upgrade_calendar::{Duration as WholeSeconds, Window};
 use os_upgrade_kernel::config::{Retries, Rollout, UnreachablePolicy, WorkerApplication};
-use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
+use os_upgrade_kernel::{
+    ClientId, Config, LockProvider, OnFailure, OnRemoval, RebootSettings, Reclaim, Settings,
+};
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use os_upgrade_shell::instance::RetentionSettings;
 use serde_json::json;
@@ -17,6 +19,7 @@ use serde_json::json;
 use crate::bug::Bug;
 use crate::cluster_plan::{self, ClusterPlan};
 use crate::command_plan::CommandPlan;
+use crate::delivery_plan::DeliveryPlan;
 use crate::fault::Fault;
 use crate::outage_plan::OutagePlan;
 use crate::queue_plan::QueuePlan;
@@ -60,6 +63,8 @@ pub(crate) struct Plan {
     pub(crate) command: Option<CommandPlan>,
     /// The power cut of the whole site, if there is one.
     pub(crate) outage: Option<OutagePlan>,
+    /// Who says what hosts are to have, if anybody does.
+    pub(crate) delivery: Option<DeliveryPlan>,
     /// Operators who steer runs, if there are any.
     pub(crate) steer: Option<SteerPlan>,
     /// FleetLock clients. Some have the names of hosts.
@@ -138,6 +143,7 @@ impl Plan {
             cluster: None,
             command: None,
             outage: None,
+            delivery: None,
             steer: None,
             clients: draw_clients(rng),
             client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
@@ -224,6 +230,27 @@ impl Plan {
         self
     }
 
+    /// The plan with providers that say what hosts are to have.
+    pub(crate) fn with_delivery(mut self, rng: &mut Rng) -> Self {
+        let names: Vec<HostName> = self.names().collect();
+        let delivery = DeliveryPlan::draw(rng, &names);
+        self.config.config_providers.clone_from(&delivery.providers);
+        self.settings.site = "hall-1".to_owned();
+        self.delivery = Some(delivery);
+        if !self.rates.is_empty() {
+            for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_delivery()) {
+                if rng.bool() {
+                    self.rates.insert(fault, 1 + rng.u32(..fault.rate_max()));
+                }
+            }
+            // What hosts have may then be newer than what the site knows.
+            if rng.u32(..5) == 0 {
+                self.rates.insert(Fault::MachineRolledBack, Fault::MachineRolledBack.rate_max());
+            }
+        }
+        self
+    }
+
     /// The plan with a command that reboots the hosts of the queue.
     pub(crate) fn with_command(mut self, rng: &mut Rng) -> Self {
         let command = CommandPlan::draw(rng);
@@ -297,6 +324,9 @@ impl Plan {
                 queue.act_every = 3 * SECOND;
             }
         }
+        if bug.is_of_delivery() {
+            self = self.with_delivery_bug(bug);
+        }
         if bug == Bug::FailedCounted {
             self.settings.provider = LockProvider::Embedded;
             self.settings.on_failure = OnFailure::Hold;
@@ -320,6 +350,26 @@ impl Plan {
         }
         self.trusts_loss_at_once = bug == Bug::LossBelievedAtOnce;
         self.ignores_times = bug == Bug::RecordTimesUnread;
+        self
+    }
+
+    /// The plan for a bug of the delivery: hosts take part, and much happens.
+    fn with_delivery_bug(mut self, bug: Bug) -> Self {
+        self.settings.auto_approve = true;
+        if bug == Bug::DesiredUnfenced {
+            (self.instances, self.settings.provider) = (3, LockProvider::Embedded);
+        }
+        if let Some(delivery) = &mut self.delivery {
+            delivery.act_every = 2 * SECOND;
+            delivery.is_restored = true;
+            delivery.configures.fill(true);
+            if bug == Bug::RevocationForgotten {
+                for provider in &mut delivery.providers {
+                    provider.on_removal = OnRemoval::Remove;
+                }
+                self.config.config_providers.clone_from(&delivery.providers);
+            }
+        }
         self
     }
 

@@ -1,14 +1,16 @@
 //! Requests on their way to the bus or the lock server.
 
 use bytes::Bytes;
-use os_upgrade_kernel::{Job, Order, Purge};
-use os_upgrade_protocol::HostName;
+use os_upgrade_kernel::{Job, ManifestOrder, Order, Purge};
+use os_upgrade_protocol::{DesiredFence, HostName, ItemId, Manifest};
+use os_upgrade_shell::delivery::{ProviderQuestion, ProviderReply};
 use os_upgrade_shell::instance::{Acknowledged, CallId, Event, Trim};
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
 use os_upgrade_worker_rules as rules;
 
+use crate::desired_stream::SealedItem;
 use crate::peer::Peer;
 use crate::time::Micros;
 
@@ -66,8 +68,34 @@ pub(crate) enum RequestKind {
     Trim(Trim),
     /// A job in a system outside of the bus.
     Job(StartedJob),
+    /// A request about what hosts are to have.
+    Desired(DesiredRequest),
     /// A request of a worker.
     Worker(WorkerRequest),
+}
+
+/// A request about what hosts are to have. Each names the fence's epoch, which is returned with the outcome.
+#[derive(Debug, Clone)]
+pub(crate) enum DesiredRequest {
+    /// The first half of putting a fence in place of an earlier one: the last one is read.
+    Fence { epoch: u64, fence: DesiredFence },
+    /// The second half: the fence is stored if the last one has the sequence `expected`.
+    FenceOver { epoch: u64, expected: u64, fence: DesiredFence },
+    /// The first half of publishing a manifest: it is stored.
+    Manifest { epoch: u64, fence: u64, order: ManifestOrder, manifest: Manifest },
+    /// The second half: what it does not name is deleted.
+    Sweep { epoch: u64, fence: u64, order: ManifestOrder, manifest: Manifest },
+    /// A provider is asked. It is no part of the bus.
+    Ask { epoch: u64, fence: u64, question: Box<ProviderQuestion> },
+    /// What it gave is stored; then `reply` is the provider's.
+    Item {
+        epoch: u64,
+        fence: u64,
+        id: ItemId,
+        item: SealedItem,
+        question: Box<ProviderQuestion>,
+        reply: Box<ProviderReply>,
+    },
 }
 
 /// A request of a worker.
@@ -88,7 +116,7 @@ pub(crate) struct Answers {
 impl RequestKind {
     /// Whether it is for a system outside of the bus.
     pub(crate) fn is_job(&self) -> bool {
-        matches!(self, Self::Job(_))
+        matches!(self, Self::Job(_) | Self::Desired(DesiredRequest::Ask { .. }))
     }
 
     /// Whether it is a run of an operator's command.

@@ -36,6 +36,8 @@ pub struct Outcome {
     pub by_command: u64,
     /// How often a node was drained before its host was told to upgrade or reboot.
     pub drained: u64,
+    /// The items of providers that hosts applied.
+    pub configured: u64,
     /// The accepted calls.
     pub granted: u64,
     /// The checked answers about slots of the embedded semaphores.
@@ -72,6 +74,7 @@ pub fn simulate(seed: u64, bug: Option<Bug>, recording: Recording) -> Outcome {
         rebooted: world.checker.rebooted(),
         by_command: world.checker.rebooted_by_commands(),
         drained: world.checker.drained(),
+        configured: world.checker.configurations(),
         granted: world.operators.granted,
         slot_answers: world.checker.slot_answers(),
         waits: world.checker.waits(),

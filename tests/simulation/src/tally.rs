@@ -40,6 +40,8 @@ pub struct Tally {
     pub by_command: u64,
     /// How often a node was drained before its host was told to upgrade or reboot.
     pub drained: u64,
+    /// The items of providers that hosts applied.
+    pub configured: u64,
     /// The accepted calls.
     pub granted: u64,
     /// The checked answers about slots of the embedded semaphores.
@@ -109,6 +111,7 @@ impl Tally {
         self.rebooted += outcome.rebooted;
         self.by_command += outcome.by_command;
         self.drained += outcome.drained;
+        self.configured += outcome.configured;
         self.granted += outcome.granted;
         self.slot_answers += outcome.slot_answers;
         self.scheduled += outcome.scheduled;
@@ -144,6 +147,7 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "reboots on request", self.rebooted)?;
         writeln!(f, "{:<40} {:>14}", "reboots by command", self.by_command)?;
         writeln!(f, "{:<40} {:>14}", "drains", self.drained)?;
+        writeln!(f, "{:<40} {:>14}", "items applied by hosts", self.configured)?;
         writeln!(f, "{:<40} {:>14}", "calls accepted", self.granted)?;
         writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;
         writeln!(f, "{:<40} {:>14}", "runs started by a window", self.scheduled)?;

@@ -1,10 +1,13 @@
 //! The world: everything that is simulated, and what happens in it, one item after the other.
 
 mod act;
+mod act_on_delivery;
 mod arrive;
 mod calls;
 mod cluster;
 mod contend;
+mod delivery;
+mod desired_worker;
 mod faults;
 mod heal;
 mod instances;
@@ -14,6 +17,7 @@ mod reboot_command;
 mod rollback;
 mod sabotage;
 mod sabotage_cluster;
+mod sabotage_delivery;
 mod sabotage_queue;
 mod steer;
 mod work;
@@ -35,6 +39,7 @@ use crate::cluster_plan;
 use crate::command_plan;
 use crate::command_run::CommandRun;
 use crate::corpus;
+use crate::delivery_plan;
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::instance::Instance;
@@ -44,6 +49,7 @@ use crate::operator::Operators;
 use crate::outage_plan;
 use crate::peer::Peer;
 use crate::plan::Plan;
+use crate::provider::Words;
 use crate::queue_plan;
 use crate::request::{Answer, Request};
 use crate::steer_plan;
@@ -70,6 +76,8 @@ pub(crate) struct World {
     pub(crate) cluster: Option<Cluster>,
     /// The runs of the operator's commands that go on, by their requests.
     commands: BTreeMap<u64, CommandRun>,
+    /// What providers say that hosts are to have.
+    words: Words,
     /// The instances that had been heard when it was first decided to trim the journal to a sequence. One that is heard later begins
     /// with the snapshot there.
     heard: BTreeMap<u64, Vec<usize>>,
@@ -137,6 +145,14 @@ impl World {
         if is_steered {
             plan = plan.with_steering(&mut of_steering);
         }
+        let mut of_delivery = delivery_plan::stream(seed);
+        let has_delivery = match bug {
+            Some(bug) => bug.is_of_delivery(),
+            None => of_delivery.u32(..5) < 2 && !corpus::is_older_than_delivery(seed),
+        };
+        if has_delivery {
+            plan = plan.with_delivery(&mut of_delivery);
+        }
         if let Some(bug) = bug {
             plan = plan.with_bug(bug);
         }
@@ -159,6 +175,7 @@ impl World {
             cluster: plan.settings.kubernetes.as_ref().map(|_| Cluster::new(plan.nodes())),
             instances: (0..plan.instances).map(|index| Instance::new(index, &settings)).collect(),
             commands: BTreeMap::new(),
+            words: Words::default(),
             heard: BTreeMap::new(),
             operators: Operators::default(),
             rng,
@@ -210,6 +227,7 @@ impl World {
             self.at(at, Item::Outage);
         }
         self.begin_cluster();
+        self.begin_delivery();
         for client in 0..self.plan.clients.len() {
             let every = self.plan.client_every;
             self.after(every, Item::Client { client });
@@ -290,6 +308,7 @@ impl World {
             Item::Act => self.act(),
             Item::ActOnQueue => self.act_on_queue(),
             Item::Steer => self.steer(),
+            Item::ActOnDelivery => self.act_on_delivery(),
             Item::LookAtNodes => self.look_at_nodes(),
             Item::ActOnCluster => self.act_on_cluster(),
             Item::ClusterBack => self.cluster_back(),

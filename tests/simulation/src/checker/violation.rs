@@ -48,6 +48,13 @@
 //! | fence | a deposed leader changes nothing on a node whose mark has a later fence | `nodes` |
 //! | unreachable | no entry of the reboot queue starts while too many nodes are not ready | `nodes` |
 //! | backoff | pauses after drains that were given up grow as configured | `nodes` |
+//! | given | a host applies only what its provider had for it | `desired` |
+//! | older | within an epoch no manifest follows a newer one, and no host applies what its provider said before what it has | `desired` |
+//! | named | what the journal says that a host is to have, and what its manifest names, is in the stream | `desired` |
+//! | sealed | what a host is to have is sealed to the key that is approved when that is journaled | `desired` |
+//! | succession | nothing is stored in the stream of what hosts are to have by an earlier leader after a later one's fence | `desired` |
+//! | resumed | after a restoration no host is told anything before an operator says so | `desired` |
+//! | delivered | in the end each host has what its providers say, and a withdrawn one nothing | `world/act_on_delivery` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 
 use std::collections::BTreeMap;
@@ -79,14 +86,14 @@ impl fmt::Display for Violation {
 pub(super) struct Violations {
     first: Option<Violation>,
     /// The rules that count; `None` for all.
-    only: Option<&'static [&'static str]>,
+    only: Option<Vec<&'static str>>,
     /// How often each check was made.
     asked: BTreeMap<&'static str, u64>,
 }
 
 impl Violations {
     /// From now on only these rules count.
-    pub(super) fn only(&mut self, rules: &'static [&'static str]) {
+    pub(super) fn only(&mut self, rules: Vec<&'static str>) {
         self.only = Some(rules);
     }
 
@@ -99,7 +106,7 @@ impl Violations {
     }
 
     pub(super) fn add(&mut self, violation: Violation) {
-        if self.only.is_none_or(|rules| rules.contains(&violation.rule)) {
+        if self.only.as_ref().is_none_or(|rules| rules.contains(&violation.rule)) {
             self.first.get_or_insert(violation);
         }
     }

@@ -51,6 +51,7 @@ impl World {
         } else {
             draw_config(&mut self.rng)
         };
+        let config = self.with_providers(config);
         let operation = ConfigOperation::Put { config: config.into(), expected };
         Request { actor, validate, operation }.into()
     }

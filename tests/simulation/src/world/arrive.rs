@@ -104,6 +104,7 @@ impl World {
             RequestKind::Worker(worker_request) => {
                 return self.worker_request_arrives(&request, worker_request);
             }
+            RequestKind::Desired(desired) => return self.desired_arrives(&request, desired),
             RequestKind::Forward { .. } => return self.forward_arrives(request),
             RequestKind::Job(StartedJob { id, job, .. }) => {
                 return match job {

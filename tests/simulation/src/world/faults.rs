@@ -110,7 +110,11 @@ impl World {
             | Fault::CommandHangs
             | Fault::BootCheckLate
             | Fault::BootCheckFails
-            | Fault::BootCheckHangs => {}
+            | Fault::BootCheckHangs
+            | Fault::ProviderDown
+            | Fault::ProviderSlow
+            | Fault::ProviderFails
+            | Fault::KeyChanged => {}
         }
     }
 
@@ -300,7 +304,8 @@ impl World {
                 let delay = SECOND + self.rng.u64(..SECOND);
                 self.at(delay, Item::Process { instance, boot, what });
                 // It reads again what was announced meanwhile.
-                let read_again = if self.plan.queue.is_some() { self.hosts.len() } else { 0 };
+                let is_announced = self.plan.queue.is_some() || self.plan.delivery.is_some();
+                let read_again = if is_announced { self.hosts.len() } else { 0 };
                 for host in 0..read_again {
                     self.at(delay, Item::Process { instance, boot, what: Process::Announced { host } });
                 }

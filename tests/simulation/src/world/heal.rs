@@ -146,6 +146,9 @@ impl World {
                 break;
             }
         }
+        if !self.is_delivered() {
+            return;
+        }
         // What the checker remembers of slots and steps is of the moment before.
         if !self.is_rolled_back && self.nodes_are_left_as_they_were() && self.contend() {
             self.check_the_end();
@@ -257,13 +260,13 @@ impl World {
     }
 
     pub(super) fn base_config(&self) -> Config {
-        let Config { worker_applications, rollout, .. } = self.plan.config.clone();
+        let Config { worker_applications, rollout, config_providers, .. } = self.plan.config.clone();
         // Every host comes back now, and none should be given up because it is slow.
         let Rollout { boot_timeout, prepare_timeout, upgrade_timeout, expected_duration, .. } =
             Rollout::default();
         let rollout =
             Rollout { boot_timeout, prepare_timeout, upgrade_timeout, expected_duration, ..rollout };
-        Config { worker_applications, rollout, ..Config::default() }
+        Config { worker_applications, rollout, config_providers, ..Config::default() }
     }
 
     pub(super) fn put_config(config: Config) -> Request {

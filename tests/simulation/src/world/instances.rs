@@ -74,6 +74,7 @@ impl World {
             let event = self.announcement(host);
             self.deliver_event(index, event);
         }
+        self.read_reports(index);
         self.deliver_event(index, Event::Worker(WorkerMessage::AllAnnounced));
         self.in_process(index, boot, Process::Tick);
     }
@@ -88,6 +89,7 @@ impl World {
         if host.announces_boot {
             announcement.boot_id = Some(boot_id(self.bus.announced(&host.name)));
         }
+        announcement.configures = host.key();
         let payload = announcement.to_payload().into();
         let host = host.name.clone();
         let message =
@@ -131,6 +133,7 @@ impl World {
             Process::Event(event) => {
                 if matches!(event, Event::Connected(true)) {
                     self.checker.reconnected(index);
+                    self.read_reports(index);
                 }
                 self.deliver_event(index, event);
             }
@@ -244,7 +247,7 @@ impl World {
             Action::Append { expected, message } => {
                 self.sabotage_append(index, &message);
                 let message = self.sabotage_record(index, message);
-                let message = self.sabotage_queue_record(index, message);
+                let message = self.sabotage_desired_record(self.sabotage_queue_record(index, message));
                 let message = self.sabotage_cluster_record(index, message);
                 let append_id = message.append_id.clone();
                 let outcome = match self.bug {
@@ -403,8 +406,7 @@ impl World {
                 let fallback = Event::JobDone { id: started.id, report };
                 self.send_request(index, RequestKind::Job(started), fallback);
             }
-            // Nobody has configured a provider here.
-            Dispatch::Deliver(_) => {}
+            Dispatch::Deliver(deliver) => self.carry_out_delivery(index, deliver),
             Dispatch::Purge(purge) => {
                 let fallback = Event::Purged { purge: purge.clone(), done: false };
                 self.send_request(index, RequestKind::Purge(purge), fallback);
@@ -426,7 +428,10 @@ impl World {
         self.instances[index].waiting.insert(id, fallback);
         let is_act = matches!(
             request.what,
-            RequestKind::Append { .. } | RequestKind::Command { .. } | RequestKind::Job(_)
+            RequestKind::Append { .. }
+                | RequestKind::Command { .. }
+                | RequestKind::Job(_)
+                | RequestKind::Desired(_)
         );
         if is_act && self.occurs(Fault::PausedBeforeWrite) {
             self.pause(index);
@@ -535,6 +540,7 @@ impl World {
         };
         self.after(MILLI, Item::Process { instance: index, boot, what });
         let event = self.sabotage_queue_journal(self.sabotage_journal(index, event));
+        let event = self.sabotage_desired_journal(event);
         self.deliver_event(index, self.read_by(index, event));
     }
 

@@ -2,10 +2,15 @@
 //! Hosts and the lock server are not.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::Reason;
+use os_upgrade_kernel::{Reason, Record, Restoration, RestoreSource, restoration};
+use os_upgrade_protocol::HostName;
+use os_upgrade_shell::journal::append::ReadBack;
+use os_upgrade_shell::journal::codec::{Kind, Message, encode};
+use os_upgrade_shell::journal::{AppendId, Tip};
 
 use super::World;
 use crate::agenda::Item;
+use crate::desired_stream::DesiredStream;
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::machine::Machine;
@@ -46,13 +51,59 @@ impl World {
             self.link_lost(peer);
         }
         self.heard.clear();
+        let desired = self.bus.desired.clone();
         let journal = saved.put_back(&mut self.bus, &mut self.instances);
         let run = journal.state().run.as_ref();
         let could_end_by = beginning() + span(self.now) + ENDS_WITHIN;
         self.remembered = run.filter(|run| run.not_after > could_end_by).map(|run| run.id.clone());
         self.checker.rolled_back(journal);
+        self.restore_site(desired);
         let back = self.now + self.rng.u64(..AWAY_MAX);
         while self.now < back && self.step() {}
+    }
+
+    /// An operator restores the site from what the machine has, if nothing was under way at that moment. Sometimes the stream of what hosts are
+    /// to have, `desired`, is not put back.
+    fn restore_site(&mut self, desired: DesiredStream) {
+        let Some(delivery) = self.plan.delivery.clone() else { return };
+        if delivery.is_restored
+            && let Some(message) = self.restoration()
+        {
+            if self.rng.bool() {
+                self.bus.desired = desired;
+            }
+            let (time, last) = (self.time(), self.bus.journal_len());
+            if let Some(sequence) = self.bus.append(last, &message, time) {
+                self.trace.record(self.now, || format!("the site is restored at {sequence}"));
+                self.checker.appended(sequence, &message, time);
+            }
+        }
+        let names: Vec<HostName> = self.plan.names().collect();
+        self.checker.desired_rolled_back(&self.bus.desired, &names);
+    }
+
+    /// The message that restores the site; none while something is under way, which would be for people to look after.
+    fn restoration(&self) -> Option<Message> {
+        let state = self.checker.journal().state();
+        let is_quiet = state.run.is_none()
+            && state.slots.is_empty()
+            && state.nodes.is_empty()
+            && state.reboot_queue.under_way().next().is_none();
+        let ReadBack::Found { sequence, append_id: Some(last) } = self.bus.read_back(self.bus.journal_len())
+        else {
+            return None;
+        };
+        let restored = Restoration {
+            source: RestoreSource::Backup,
+            actor: "operator".to_owned(),
+            control_kept: true,
+            outstanding: Vec::new(),
+        };
+        let facts = restoration(state, restored);
+        let record = Record { at: self.time(), control: state.control, facts };
+        let tip = Tip { sequence, append_id: Some(last) };
+        let encoded = encode(Kind::Record, &record, &tip, || AppendId::new("restoration"));
+        encoded.into_iter().next().filter(|_| is_quiet)
     }
 
     /// An operator gives back slots of the lock server that were taken after the moment to which the machine was put back.

@@ -8,8 +8,8 @@ use os_upgrade_protocol::{
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, SavedState, last_sequence_at_open, plan};
 use os_upgrade_worker_rules::{
-    self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, LogMessage, OutgoingReply,
-    Phase, RebootCall, Received, StateFile, Upgraded,
+    self as rules, Action, BootId, Call, DesiredEvent, HandlerCall, HandlerResult, Loaded, LogMessage,
+    OutgoingReply, Phase, RebootCall, Received, StateFile, Upgraded,
 };
 
 use super::World;
@@ -54,6 +54,7 @@ impl World {
         let boot_id = BootId(host.boot_id());
         let loaded = self.sabotage_loaded(index, loaded);
         self.enqueue(index, rules::Event::Started { loaded, boot_id });
+        self.start_desired(index);
         for what in [Worker::Tick, Worker::Heartbeat, Worker::Open] {
             self.after(SECOND, Item::Worker { host: index, process, what });
         }
@@ -70,6 +71,7 @@ impl World {
                 let pause = if idle { 8 * SECOND } else { SECOND };
                 self.at(pause, Item::Worker { host: index, process, what });
                 self.enqueue(index, rules::Event::Tick);
+                self.enqueue_desired(index, DesiredEvent::Tick);
             }
             Worker::Heartbeat => {
                 self.at(HEARTBEAT, Item::Worker { host: index, process, what });
@@ -90,6 +92,9 @@ impl World {
                 }
             }
             Worker::Hint(hint) => self.hint_arrives(index, &hint),
+            Worker::ReadManifest { again } => self.manifest_is_due(index, again),
+            Worker::Desired(event) => self.enqueue_desired(index, event),
+            Worker::DesiredStep => self.step_desired(index),
             Worker::PlainDone { sequence } => self.plain_worker_done(index, sequence),
         }
     }
@@ -171,6 +176,7 @@ impl World {
             self.schedule_step(index);
         }
         self.announce(index);
+        self.desired_connected(index);
         self.pull(index);
     }
 

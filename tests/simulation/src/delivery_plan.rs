@@ -1,0 +1,85 @@
+//! What a seed decides about what hosts are to have: which providers say so, and which hosts take it. It has a stream of random numbers of its
+//! own, so that worlds without providers stay what they were.
+
+use fastrand::Rng;
+use os_upgrade_kernel::{ConfigProvider, OnRemoval};
+use os_upgrade_protocol::HostName;
+use serde_json::json;
+
+use crate::time::{Micros, SECOND};
+
+/// Makes the stream of delivery another one than those of the rest.
+const STREAM: u64 = 0x6465_6c69_7665_7279;
+
+/// The delivery of a world that has providers.
+#[derive(Debug, Clone)]
+pub(crate) struct DeliveryPlan {
+    /// The providers that are usually configured.
+    pub(crate) providers: Vec<ConfigProvider>,
+    /// Which hosts take configuration.
+    pub(crate) configures: Vec<bool>,
+    /// Whether providers' contents have fingerprints, as with the key of a strongbox.
+    pub(crate) has_fingerprints: bool,
+    /// Whether providers send an `ETag`, so that they can be asked conditionally.
+    pub(crate) has_etags: bool,
+    /// The mean time between two acts of operators and providers.
+    pub(crate) act_every: Micros,
+    /// Whether the site is restored after its machine was rolled back.
+    pub(crate) is_restored: bool,
+}
+
+/// The random numbers that decide about delivery.
+pub(crate) fn stream(seed: u64) -> Rng {
+    Rng::with_seed(seed ^ STREAM)
+}
+
+impl DeliveryPlan {
+    pub(crate) fn draw(rng: &mut Rng, hosts: &[HostName]) -> Self {
+        let names = if rng.bool() { &["app", "net"][..] } else { &["app"] };
+        Self {
+            providers: names.iter().map(|name| draw_provider(rng, name, hosts)).collect(),
+            configures: hosts.iter().map(|_| rng.u32(..6) > 0).collect(),
+            has_fingerprints: rng.bool(),
+            has_etags: rng.u32(..3) > 0,
+            act_every: rng.u64(1..15) * SECOND,
+            is_restored: rng.u32(..3) > 0,
+        }
+    }
+
+    /// The providers as an operator configures them, perhaps with changes.
+    pub(crate) fn configured(&self, rng: &mut Rng, hosts: &[HostName]) -> Vec<ConfigProvider> {
+        let changed = |rng: &mut Rng, provider: &ConfigProvider| match rng.u32(..8) {
+            0 => None,
+            1 => Some(draw_provider(rng, provider.name.as_str(), hosts)),
+            2..=7 => Some(provider.clone()),
+            number => unreachable!("{number} is below 8"),
+        };
+        self.providers.iter().filter_map(|provider| changed(rng, provider)).collect()
+    }
+}
+
+fn draw_provider(rng: &mut Rng, name: &str, hosts: &[HostName]) -> ConfigProvider {
+    let mut selected: Vec<&HostName> = hosts.iter().filter(|_| rng.u32(..4) > 0).collect();
+    selected.truncate(if rng.u32(..4) == 0 { selected.len() } else { 0 });
+    let selector = (!selected.is_empty()).then(|| json!({ "names": selected }));
+    let mut provider = json!({
+        "name": name,
+        "kind": "http",
+        "url": format!("https://files.example/{name}/{{host}}"),
+        "poll-interval": format!("{}s", rng.u64(10..40)),
+        "max-in-flight": rng.u32(1..4),
+        "on-removal": if rng.bool() { "remove" } else { "keep" },
+    });
+    if let Some(selector) = selector {
+        provider["selector"] = selector;
+    }
+    serde_json::from_value(provider).expect("a provider")
+}
+
+/// Whether a host keeps what it has of `provider` once that has nothing for it.
+pub(crate) fn keeps(provider: &ConfigProvider) -> bool {
+    match provider.on_removal {
+        OnRemoval::Keep => true,
+        OnRemoval::Remove => false,
+    }
+}

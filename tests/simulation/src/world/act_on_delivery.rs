@@ -1,0 +1,225 @@
+//! What providers and operators do about what hosts are to have, at good moments and bad ones; and what must be true of it in the end.
+
+use std::collections::BTreeMap;
+
+use os_upgrade_kernel::{
+    Config, ConfigOperation, ConfigProvider, DesiredOperation, EnrolmentOperation, Expected, Request, State,
+};
+use os_upgrade_protocol::{HostKey, HostName, Manifest};
+use os_upgrade_shell::instance::Instance as Logic;
+
+use super::World;
+use crate::agenda::{Item, Process};
+use crate::delivery_plan::keeps;
+use crate::fault::Fault;
+use crate::host::Host;
+use crate::peer::Peer;
+use crate::time::{MINUTE, Micros, SECOND};
+
+/// Within this time hosts have what their providers say: it is polled, stored, published, read and applied, some of it after pauses of
+/// minutes for failures.
+const DELIVERED_WITHIN: Micros = 30 * MINUTE;
+/// How often an operator looks whether hosts are left alone.
+const LOOK_EVERY: Micros = 2 * MINUTE;
+
+impl World {
+    /// Hosts take what providers give, and providers have something for most of them.
+    pub(super) fn begin_delivery(&mut self) {
+        let Some(delivery) = self.plan.delivery.clone() else { return };
+        for (host, configures) in self.hosts.iter_mut().zip(&delivery.configures) {
+            host.configures = *configures && host.sdk;
+        }
+        for host in 0..self.hosts.len() {
+            for provider in &delivery.providers {
+                self.change_word(provider, host);
+            }
+        }
+        self.after(delivery.act_every, Item::ActOnDelivery);
+    }
+
+    fn change_word(&mut self, provider: &ConfigProvider, host: usize) {
+        let (name, host) = (&provider.name, self.hosts[host].name.clone());
+        let word = self.words.change(&mut self.rng, name, &host);
+        self.checker.provider_said(name, &host, word);
+        self.trace.record(self.now, || format!("{name} has {word:?} for {host}"));
+    }
+
+    /// A provider changes its mind, a host its key, or an operator does something.
+    pub(super) fn act_on_delivery(&mut self) {
+        let Some(delivery) = self.plan.delivery.clone().filter(|_| self.faults_enabled) else { return };
+        let every = 2 * delivery.act_every * self.slowdown();
+        self.after(every, Item::ActOnDelivery);
+        let host = self.rng.usize(..self.hosts.len());
+        let provider = self.rng.choice(&delivery.providers).expect("not empty").clone();
+        let index = self.rng.usize(..self.instances.len());
+        match self.rng.u32(..20) {
+            0..=7 => self.change_word(&provider, host),
+            8..=10 => {
+                let host = self.rng.bool().then(|| self.hosts[host].name.clone());
+                let poll = DesiredOperation::Poll { provider: provider.name, host };
+                self.request(index, Request::new("operator", poll).into());
+            }
+            // An operator has second thoughts.
+            11..=12 => {
+                let (name, reason) = (self.hosts[host].name.clone(), "it is moved".to_owned());
+                let withdraw = EnrolmentOperation::Withdraw { host: name, reason };
+                self.request(index, Request::new("operator", withdraw).into());
+                if self.rng.bool() {
+                    let approval = self.approval_with_key(host);
+                    self.request(index, approval);
+                }
+            }
+            13..=14 => {
+                let approval = self.approval_with_key(host);
+                self.request(index, approval);
+            }
+            15..=16 => {
+                if self.rng.bool() {
+                    let delete = ConfigOperation::Delete { expected: Expected::Anything };
+                    self.request(index, Request::new("operator", delete).into());
+                }
+                let config = self.with_providers(self.plan.config.clone());
+                self.request(index, Self::put_config(config));
+            }
+            17 => {
+                let host = self.rng.bool().then(|| self.hosts[host].name.clone());
+                let resume = DesiredOperation::Resume { host };
+                self.request(index, Request::new("operator", resume).into());
+            }
+            _ => {
+                if self.hosts[host].configures && self.occurs(Fault::KeyChanged) {
+                    self.change_key(host);
+                    if self.rng.bool() {
+                        let approval = self.approval_with_key(host);
+                        self.request(index, approval);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The configuration with providers, as an operator who knows of them writes it.
+    pub(super) fn with_providers(&mut self, config: Config) -> Config {
+        let Some(delivery) = self.plan.delivery.clone() else { return config };
+        let names: Vec<HostName> = self.plan.names().collect();
+        Config { config_providers: delivery.configured(&mut self.rng, &names), ..config }
+    }
+
+    /// The approval of a host and of the key that it has.
+    fn approval_with_key(&self, host: usize) -> Request {
+        let host = &self.hosts[host];
+        let keys = host.key().map(|key| (host.name.clone(), key)).into_iter().collect();
+        let hosts = vec![host.name.clone()];
+        Request::new("operator", EnrolmentOperation::Approve { hosts, keys }).into()
+    }
+
+    /// A host is installed anew: it has another key, and nothing else.
+    fn change_key(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        host.earlier_keys = host.earlier_keys.saturating_add(1);
+        host.desired_disk = None;
+        host.contents.clear();
+        host.kill();
+        let boot = host.boot;
+        self.after(SECOND, Item::StartWorker { host: index, boot });
+        for instance in 0..self.instances.len() {
+            if self.is_linked(Peer::Instance(instance)) {
+                let (boot, latency) = (self.instances[instance].boot, self.latency());
+                self.at(latency, Item::Process { instance, boot, what: Process::Announced { host: index } });
+            }
+        }
+    }
+
+    /// Every host that takes what providers give gets what they say, and a host that is withdrawn gets nothing. Returns whether that is so.
+    pub(super) fn is_delivered(&mut self) -> bool {
+        if self.plan.delivery.is_none() {
+            return true;
+        }
+        if !self.until_granted("the keys of all hosts are approved", World::approval_of_keys)
+            || !self
+                .until_delivered(|world, state| world.hosts.iter().find_map(|host| world.lacks(host, state)))
+        {
+            return false;
+        }
+        let Some(host) = self.hosts.iter().position(|host| !host.contents.is_empty()) else { return true };
+        let name = self.hosts[host].name.clone();
+        let withdraw = move |_: &mut Self| {
+            let (host, reason) = (name.clone(), "the end".to_owned());
+            Request::new("operator", EnrolmentOperation::Withdraw { host, reason }).into()
+        };
+        let has_nothing = move |world: &Self, _: &State| {
+            let host = &world.hosts[host];
+            let manifest = world.bus.desired.manifest(&host.name);
+            let is_empty = manifest.is_none_or(|manifest: &Manifest| manifest.items.is_empty());
+            let has = || format!("{} is withdrawn and has {:?}, by {manifest:?}", host.name, host.contents);
+            (!is_empty || !host.contents.is_empty()).then(has)
+        };
+        self.until_granted("a host is withdrawn", withdraw)
+            && self.until_delivered(has_nothing)
+            && self.until_granted("every host is approved", World::approval_of_all)
+    }
+
+    fn approval_of_keys(&mut self) -> Request {
+        let hosts: Vec<HostName> = self.hosts.iter().map(|host| host.name.clone()).collect();
+        let keys: BTreeMap<HostName, HostKey> =
+            self.hosts.iter().filter_map(|host| Some((host.name.clone(), host.key()?))).collect();
+        Request::new("operator", EnrolmentOperation::Approve { hosts, keys }).into()
+    }
+
+    /// Waits until `lacks` says nothing, while an operator resumes the delivery wherever that is necessary.
+    fn until_delivered(&mut self, lacks: impl Fn(&Self, &State) -> Option<String>) -> bool {
+        let lacks = |world: &Self| match world.leader() {
+            Some(leader) => lacks(world, leader.state()),
+            None => Some("no instance leads".to_owned()),
+        };
+        let until = self.now + DELIVERED_WITHIN;
+        while self.checker.is_clean() {
+            let Some(what) = lacks(self) else { return true };
+            if self.now > until {
+                let state = self.leader().map(|leader| format!("{:#?}", leader.state().desired));
+                self.checker.never_delivered(&what, state.as_deref().unwrap_or_default());
+                break;
+            }
+            for resume in self.resumptions() {
+                let request = move |_: &mut Self| Request::new("operator", resume.clone()).into();
+                if !self.until_granted("the delivery is resumed", request) {
+                    return false;
+                }
+            }
+            let look = self.now + LOOK_EVERY;
+            while self.now < look && self.checker.is_clean() && lacks(self).is_some() && self.step() {}
+        }
+        false
+    }
+
+    /// What an operator does about the hosts that are left alone: the page and `os-upgrade status` show them.
+    fn resumptions(&self) -> Vec<DesiredOperation> {
+        let Some(leader) = self.leader() else { return Vec::new() };
+        let (state, view) = (leader.state(), leader.inventory().view());
+        if state.epoch() > state.desired.resumed {
+            return vec![DesiredOperation::Resume { host: None }];
+        }
+        let is_left = |host: &&Host| state.is_ahead(view, &host.name) || is_refused(leader, &host.name);
+        let resume = |host: &Host| DesiredOperation::Resume { host: Some(host.name.clone()) };
+        self.hosts.iter().filter(|host| host.configures).filter(is_left).map(resume).collect()
+    }
+
+    /// What `host` does not have of what its providers say, or has although they do not.
+    fn lacks(&self, host: &Host, state: &State) -> Option<String> {
+        let key = host.key()?;
+        if state.enrolment.pinned(&host.name) != Some(&key) || !state.enrolled(&host.name).takes_part() {
+            return Some(format!("the key of {} is not approved", host.name));
+        }
+        self.plan.config.config_providers.iter().find_map(|provider| {
+            let said = self.words.of(&provider.name, &host.name).filter(|_| provider.selects(&host.name));
+            let has = host.contents.get(provider.name.as_str()).copied();
+            let is_right = has == said || said.is_none() && keeps(provider);
+            (!is_right).then(|| format!("{} has {has:?} of {}, not {said:?}", host.name, provider.name))
+        })
+    }
+}
+
+/// Whether the host has refused the manifest that it was told last.
+fn is_refused(leader: &Logic, host: &HostName) -> bool {
+    leader.inventory().view().applied(host).is_some_and(|applied| applied.refused.is_some())
+}
