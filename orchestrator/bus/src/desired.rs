@@ -56,20 +56,20 @@ impl Bus {
     }
 
     /// Publishes what `host` is to have under the fence at this sequence, tells the host, and deletes what the manifest no longer names: the
-    /// `replaced` items, and whatever is older than the fence, of which no later leader can know. It is stored only if all that is done.
+    /// `replaced` items, and whatever is older than `since`, the first fence of this leader. It is stored only if all that is done.
     pub async fn publish_manifest(
         &self,
         host: &HostName,
         manifest: &Manifest,
         replaced: &[ItemId],
-        fence: u64,
+        (fence, since): (u64, u64),
     ) -> DesiredStored {
         let subject = subject::desired_manifest(host);
         let stored = self.publish_desired(subject, fence, manifest.to_payload().into()).await;
         if let DesiredStored::Stored(_) = stored {
             // The host looks once a minute anyway.
             drop(self.client.publish(subject::desired_hint(host), Bytes::new()).await);
-            if let Err(error) = self.delete_unnamed(host, manifest, replaced, fence).await {
+            if let Err(error) = self.delete_unnamed(host, manifest, replaced, since).await {
                 tracing::debug!(%host, error, "cannot delete what the host is not to have any more");
                 return DesiredStored::Unknown;
             }
@@ -82,7 +82,7 @@ impl Bus {
         host: &HostName,
         manifest: &Manifest,
         replaced: &[ItemId],
-        fence: u64,
+        since: u64,
     ) -> Result<(), String> {
         let stream = self.stream(subject::DESIRED_STREAM).await.map_err(|error| with_causes(&error))?;
         let named: BTreeSet<String> =
@@ -93,7 +93,7 @@ impl Bus {
             let purged = match () {
                 () if named.contains(&on) => continue,
                 () if replaced.contains(&on) => purge.await,
-                () => purge.sequence(fence).await,
+                () => purge.sequence(since).await,
             };
             purged.map_err(|error| with_causes(&error))?;
         }

@@ -65,15 +65,18 @@ fn host() -> HostName {
 async fn nothing_of_an_earlier_leader_is_stored() {
     let (site, h1) = (Site::start().await, host());
     let earlier = site.fence(0, 5).await;
-    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], earlier).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], (earlier, earlier)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     let later = site.fence(0, 9).await;
     let id = ItemId::new("1").unwrap();
-    assert_eq!(site.bus.publish_manifest(&h1, &manifest(2), &[], earlier).await, DesiredStored::Fenced);
+    assert_eq!(
+        site.bus.publish_manifest(&h1, &manifest(2), &[], (earlier, earlier)).await,
+        DesiredStored::Fenced
+    );
     assert_eq!(site.bus.publish_item(&h1, &id, "x".into(), earlier).await, DesiredStored::Fenced);
     assert_eq!(site.bus.fence_desired(&fence("hall-1", 0, 5)).await, DesiredFenced::Superseded);
     assert_eq!(site.manifest(&h1).await, Some(Revision { epoch: 0, sequence: 1 }));
-    let stored = site.bus.publish_manifest(&h1, &manifest(3), &[], later).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(3), &[], (later, later)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     assert_eq!(site.manifest(&h1).await, Some(Revision { epoch: 0, sequence: 3 }));
     // A restored site counts its fences anew.
@@ -87,11 +90,14 @@ async fn fences_outlive_a_purge_of_the_stream() {
     let earlier = site.fence(0, 5).await;
     let stream = site.jetstream.get_stream(subject::DESIRED_STREAM).await.unwrap();
     stream.purge().await.unwrap();
-    assert_eq!(site.bus.publish_manifest(&h1, &manifest(1), &[], earlier).await, DesiredStored::Fenced);
+    assert_eq!(
+        site.bus.publish_manifest(&h1, &manifest(1), &[], (earlier, earlier)).await,
+        DesiredStored::Fenced
+    );
     // What is on the subject and is no fence orders nobody.
     site.jetstream.publish(subject::DESIRED_LEADER, "moo".into()).await.unwrap().await.unwrap();
     let later = site.fence(0, 5).await;
-    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], later).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], (later, later)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
 }
 
@@ -124,7 +130,8 @@ async fn items_that_are_no_longer_named_are_deleted() {
     let manifest = Manifest { items: vec![item], ..manifest(1) };
     let mut hints = site.client.subscribe(subject::desired_hint(&h1)).await.unwrap();
     site.client.flush().await.unwrap();
-    let stored = site.bus.publish_manifest(&h1, &manifest, std::slice::from_ref(&replaced), fence).await;
+    let stored =
+        site.bus.publish_manifest(&h1, &manifest, std::slice::from_ref(&replaced), (fence, fence)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     let stream = site.jetstream.get_stream(subject::DESIRED_STREAM).await.unwrap();
     let has = async |id| stream.direct_get_last_for_subject(subject::desired_item(&h1, id)).await.is_ok();

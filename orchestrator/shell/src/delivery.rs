@@ -7,7 +7,7 @@
 mod fence;
 mod providers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,8 +57,9 @@ pub enum DesiredStored {
 pub enum Deliver {
     /// Put this fence in place of an earlier one.
     Fence { epoch: u64, fence: DesiredFence },
-    /// Publish a manifest under the fence at this sequence, then delete the items that it no longer names, and tell the host.
-    Manifest { epoch: u64, fence: u64, order: ManifestOrder, manifest: Manifest },
+    /// Publish a manifest under the fence at this sequence, then delete the items that it no longer names, and tell the host. What is older than
+    /// `since`, the first fence of this leadership, is of no use unless the manifest names it.
+    Manifest { epoch: u64, fence: u64, since: u64, order: ManifestOrder, manifest: Manifest },
     /// Ask a provider. What it gives is sealed and stored under the fence at this sequence, unless its fingerprint is the one that is known.
     Ask { epoch: u64, fence: u64, question: Box<ProviderQuestion> },
 }
@@ -101,6 +102,8 @@ pub(crate) struct Delivery {
     fence: Fence,
     /// Hosts whose manifest is on its way under the present fence.
     publishing: BTreeSet<HostName>,
+    /// The manifests that this leader has stored, until the state knows it.
+    published: BTreeMap<HostName, Revision>,
     /// Whether there may be manifests to publish.
     rescan: bool,
     providers: Providers,
@@ -116,6 +119,7 @@ impl Delivery {
             leader: leader.to_owned(),
             fence: Fence::default(),
             publishing: BTreeSet::new(),
+            published: BTreeMap::new(),
             rescan: true,
             providers: Providers::default(),
             view_changed: true,
@@ -125,7 +129,9 @@ impl Delivery {
 
     /// A leadership begins. Outcomes of an earlier one no longer count.
     pub(crate) fn leadership_begins(&mut self, now: Now) {
-        self.refence(now, Duration::ZERO);
+        self.published.clear();
+        self.fence.leadership_begins(now);
+        self.outdate_publishes();
         self.providers.leadership_begins(now);
     }
 
@@ -160,6 +166,10 @@ impl Delivery {
                 }
                 Fact::Desired(DesiredFact::PollRequested { provider, host, .. }) => {
                     self.providers.poll(now, provider, host.as_ref());
+                }
+                Fact::Desired(DesiredFact::ManifestStored { host, .. }) => {
+                    self.published.remove(host);
+                    self.rescan = true;
                 }
                 Fact::Desired(_) | Fact::Restoration(_) => self.rescan = true,
                 Fact::Secret(SecretFact::Stored { name, .. }) => self.providers.secret_stored(name, now),
@@ -216,12 +226,14 @@ impl Delivery {
                 return begun;
             }
             // What it has may be right, and this site's state be the old one.
-            if self.publishing.contains(&order.host) || state.is_ahead(view, &order.host) {
+            let is_published = self.published.get(&order.host) == Some(&order.revision);
+            if is_published || self.publishing.contains(&order.host) || state.is_ahead(view, &order.host) {
                 continue;
             }
             let Some(manifest) = order.manifest(state) else { continue };
             self.publishing.insert(order.host.clone());
-            begun.push(Deliver::Manifest { epoch, fence, order, manifest });
+            let since = self.fence.first();
+            begun.push(Deliver::Manifest { epoch, fence, since, order, manifest });
         }
         self.rescan = false;
         begun
@@ -248,6 +260,7 @@ impl Delivery {
         self.rescan = true;
         match outcome {
             DesiredStored::Stored(_) => {
+                self.published.insert(order.host.clone(), order.revision);
                 Some(Input::ManifestStored { host: order.host, revision: order.revision })
             }
             DesiredStored::Fenced | DesiredStored::Unknown => {
@@ -282,6 +295,10 @@ impl Delivery {
     /// Requires a new fence. What is on its way under the present one no longer counts.
     fn refence(&mut self, now: Now, pause: Duration) {
         self.fence.renew(now, pause);
+        self.outdate_publishes();
+    }
+
+    fn outdate_publishes(&mut self) {
         self.publishing.clear();
         self.rescan = true;
     }

@@ -278,8 +278,8 @@ impl Work {
                 let outcome = bus.fence_desired(&fence).await;
                 Event::Delivered(Delivered::Fenced { epoch, outcome })
             }),
-            Deliver::Manifest { epoch, fence, order, manifest } => self.spawn(|bus| async move {
-                let outcome = bus.publish_manifest(&order.host, &manifest, &order.replaced, fence).await;
+            Deliver::Manifest { epoch, fence, since, order, manifest } => self.spawn(|bus| async move {
+                let outcome = bus.publish_manifest(&order.host, &manifest, &order.replaced, (fence, since)).await;
                 Event::Delivered(Delivered::ManifestPublished { epoch, order, outcome })
             }),
             Deliver::Ask { epoch, fence, question } => {

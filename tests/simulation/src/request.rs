@@ -82,9 +82,9 @@ pub(crate) enum DesiredRequest {
     /// The second half: the fence is stored if the last one has the sequence `expected`.
     FenceOver { epoch: u64, expected: u64, fence: DesiredFence },
     /// The first half of publishing a manifest: it is stored.
-    Manifest { epoch: u64, fence: u64, order: ManifestOrder, manifest: Manifest },
+    Manifest { epoch: u64, fence: u64, since: u64, order: ManifestOrder, manifest: Manifest },
     /// The second half: what it does not name is deleted.
-    Sweep { epoch: u64, fence: u64, order: ManifestOrder, manifest: Manifest },
+    Sweep { epoch: u64, since: u64, order: ManifestOrder, manifest: Manifest },
     /// A provider is asked. It is no part of the bus.
     Ask { epoch: u64, fence: u64, question: Box<ProviderQuestion> },
     /// What it gave is stored; then `reply` is the provider's.

@@ -15,6 +15,8 @@ pub(super) struct Fence {
     /// Counts fences: outcomes under an earlier one do not count.
     epoch: u64,
     stage: Stage,
+    /// The sequence of the first fence that was stored in this leadership.
+    first: Option<u64>,
     crossed_site: Option<String>,
 }
 
@@ -27,11 +29,17 @@ enum Stage {
 
 impl Default for Fence {
     fn default() -> Self {
-        Self { epoch: 0, stage: Stage::Needed { from: Duration::ZERO }, crossed_site: None }
+        Self { epoch: 0, stage: Stage::Needed { from: Duration::ZERO }, first: None, crossed_site: None }
     }
 }
 
 impl Fence {
+    /// A leadership begins, which needs one at once.
+    pub(super) fn leadership_begins(&mut self, now: Now) {
+        self.first = None;
+        self.renew(now, Duration::ZERO);
+    }
+
     /// Another one is needed, after `pause`.
     pub(super) fn renew(&mut self, now: Now, pause: Duration) {
         self.epoch += 1;
@@ -55,6 +63,12 @@ impl Fence {
         }
     }
 
+    /// The sequence of the first fence of this leadership; 0 before one is stored. Items that are older are of earlier leaderships: if the state
+    /// does not know them by now, it never will. A later fence would not do: what was stored before it may be on its way to the journal.
+    pub(super) fn first(&self) -> u64 {
+        self.first.unwrap_or_default()
+    }
+
     /// Whether outcomes under the fence of `epoch` count.
     pub(super) const fn is_current(&self, epoch: u64) -> bool {
         self.epoch == epoch
@@ -69,6 +83,7 @@ impl Fence {
         let crossed = match outcome {
             DesiredFenced::Stored(sequence) => {
                 self.stage = Stage::Stored { sequence };
+                self.first.get_or_insert(sequence);
                 None
             }
             // The next append will show who leads.

@@ -32,9 +32,9 @@ impl World {
                 let outcome = DesiredFenced::Unknown;
                 (DesiredRequest::Fence { epoch, fence }, Delivered::Fenced { epoch, outcome })
             }
-            Deliver::Manifest { epoch, fence, order, manifest } => {
+            Deliver::Manifest { epoch, fence, since, order, manifest } => {
                 let (outcome, of) = (DesiredStored::Unknown, order.clone());
-                let what = DesiredRequest::Manifest { epoch, fence, order, manifest };
+                let what = DesiredRequest::Manifest { epoch, fence, since, order, manifest };
                 (what, Delivered::ManifestPublished { epoch, order: of, outcome })
             }
             Deliver::Ask { epoch, fence, question } => {
@@ -74,13 +74,13 @@ impl World {
                 self.delivered_is(request, Delivered::Fenced { epoch: *epoch, outcome });
             }
             DesiredRequest::Manifest { .. } => self.manifest_arrives(request, desired),
-            DesiredRequest::Sweep { epoch, fence, order, manifest } => {
+            DesiredRequest::Sweep { epoch, since, order, manifest } => {
                 let host = &order.host;
                 let (manifest, replaced) = self.sabotage_sweep(manifest, &order.replaced);
-                for id in self.bus.desired.sweep(host, &manifest, &replaced, *fence) {
+                for id in self.bus.desired.sweep(host, &manifest, &replaced, *since) {
                     self.checker.item_deleted(host, &id);
                 }
-                let outcome = DesiredStored::Stored(*fence);
+                let outcome = DesiredStored::Stored(self.bus.desired.fence_sequence());
                 let (epoch, order) = (*epoch, order.clone());
                 self.delivered_is(request, Delivered::ManifestPublished { epoch, order, outcome });
             }
@@ -97,7 +97,7 @@ impl World {
 
     /// A manifest is stored under its fence; then what it does not name is deleted, which is another request.
     fn manifest_arrives(&mut self, request: &Request, desired: &DesiredRequest) {
-        let DesiredRequest::Manifest { epoch, fence, order, manifest } = desired else {
+        let DesiredRequest::Manifest { epoch, fence, since, order, manifest } = desired else {
             unreachable!("only manifests come here");
         };
         let (epoch, order, manifest) = (*epoch, order.clone(), manifest.clone());
@@ -110,7 +110,7 @@ impl World {
         self.checker.manifest_stored((request.from, request.process), &host, &manifest);
         self.hint_manifest(&host);
         self.sabotage_manifest(request);
-        let sweep = DesiredRequest::Sweep { epoch, fence: *fence, order, manifest };
+        let sweep = DesiredRequest::Sweep { epoch, since: *since, order, manifest };
         self.send(Request { what: RequestKind::Desired(sweep), ..request.clone() });
     }
 
