@@ -279,7 +279,8 @@ impl Work {
                 Event::Delivered(Delivered::Fenced { epoch, outcome })
             }),
             Deliver::Manifest { epoch, fence, since, order, manifest } => self.spawn(|bus| async move {
-                let outcome = bus.publish_manifest(&order.host, &manifest, &order.replaced, (fence, since)).await;
+                let outcome =
+                    bus.publish_manifest(&order.host, &manifest, &order.replaced, (fence, since)).await;
                 Event::Delivered(Delivered::ManifestPublished { epoch, order, outcome })
             }),
             Deliver::Ask { epoch, fence, question } => {

@@ -103,3 +103,89 @@ async fn a_plain_file_server_configures_hosts() {
     assert!(!configured.site.orchestrator.log().contains(CANARY));
     assert!(!configured.host.log().contains(CANARY));
 }
+
+/// The output of a command that must succeed.
+async fn printed(site: &Site, arguments: &[&str], input: &str) -> String {
+    let (code, printed, stderr) = site.orchestrator.ask(arguments, input).await;
+    assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
+    printed
+}
+
+/// A provider gets its secret, and nobody else does. With the key of the strongbox, a new leader seals nothing anew.
+#[tokio::test]
+async fn providers_get_the_secret_that_is_for_them() {
+    let mut configured = Configured::start().await;
+    let files = &configured.files;
+    files.put("/h01/app.conf", CANARY);
+    files.require("Bearer not-for-others");
+    let (_, key, _) = configured.site.orchestrator.run(&["strongbox", "key"], "").await;
+    printed(&configured.site, &["strongbox", "unseal"], &key).await;
+    printed(&configured.site, &["strongbox", "put", "files"], "not-for-others").await;
+    configured.configure(&[configured.app(json!({ "credentials": "files" }))]).await;
+    let failure = "the secret of `credentials` is not for the provider's origin";
+    eventually("a failure without a request", async || {
+        let list = printed(&configured.site, &["providers", "list"], "").await;
+        list.contains(failure).then_some(())
+    })
+    .await;
+    assert_eq!(configured.files.count(401).0, 0, "nothing was sent");
+    let put = ["strongbox", "put", "files", "--origin", &configured.files.origin()];
+    printed(&configured.site, &put, "not-for-others").await;
+    configured.await_file(Some(CANARY)).await;
+    eventually("the report", async || {
+        let shown = printed(&configured.site, &["providers", "show", "app"], "").await;
+        (shown.contains("applied on 1 of 1 hosts") && shown.contains("applied  ")).then_some(())
+    })
+    .await;
+    let stored = async |site: &Site| {
+        let facts = site.journal().await;
+        facts.iter().filter(|fact| fact["type"] == "item-stored").count()
+    };
+    assert_eq!(stored(&configured.site).await, 1);
+    configured.site.orchestrator.kill_and_start().await;
+    configured.site.orchestrator.ready().await;
+    printed(&configured.site, &["strongbox", "unseal"], &key).await;
+    let (before, _) = configured.files.count(200);
+    assert_eq!(
+        printed(&configured.site, &["providers", "poll", "app", "--host", "h01"], "").await,
+        "asked: app"
+    );
+    eventually("a question of the new leader", async || {
+        (configured.files.count(200).0 > before).then_some(())
+    })
+    .await;
+    eventually("its answer", async || {
+        let (_, list) = configured.site.rest().get("/v1/state/config-providers").await;
+        (list["providers"][0]["confirmed"] == 1).then_some(())
+    })
+    .await;
+    assert_eq!(stored(&configured.site).await, 1, "what the host has is known again");
+    assert!(!has_canary(configured.site.orchestrator.directory()));
+    let listed = printed(&configured.site, &["desired", "list"], "").await;
+    assert_eq!(listed, "no host's configuration is withheld");
+}
+
+/// A provider that is away keeps a host that needs it from a run for a while, and no longer.
+#[tokio::test]
+async fn required_configuration_is_waited_for() {
+    let configured = Configured::start().await;
+    configured.files.put("/h01/app.conf", "v1");
+    configured.files.answer(Answers::Status(503));
+    let config = json!({
+        "worker-applications": [{ "name": APPLICATION }],
+        "config-providers": [configured.app(json!({ "required": true }))],
+        "rollout": { "provider-wait": "2s" },
+    });
+    let rest = configured.site.rest();
+    let (status, answer) = rest.call(Method::PUT, "/v1/config/os-upgrade", &config.to_string()).await;
+    assert!(status < 300, "{answer}");
+    let run = rest.await_end(&rest.start_run().await).await;
+    assert_eq!(run.statuses(), [("h01", "skipped")].into());
+    let reason = run.reasons()["h01"];
+    assert!(reason.starts_with("lacks configuration of app: the provider has not confirmed it"), "{reason}");
+    configured.files.answer(Answers::Files);
+    printed(&configured.site, &["providers", "poll", "app"], "").await;
+    let run = rest.await_end(&rest.start_run().await).await;
+    assert_eq!((run.result(), run.statuses()), (Some("completed"), [("h01", "upgraded")].into()));
+    configured.await_file(Some("v1")).await;
+}
