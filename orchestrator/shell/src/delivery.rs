@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use os_upgrade_kernel::fact::{DesiredFact, RunFact, SecretFact};
+use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, RunFact, SecretFact};
 use os_upgrade_kernel::{
     ConfigProvider, Fact, Input, ManifestOrder, Poll, Record, State, StoredItem, View, manifests,
 };
@@ -160,6 +160,10 @@ impl Delivery {
     pub(crate) fn committed(&mut self, record: &Record, now: Now) {
         for fact in &record.facts {
             match fact {
+                Fact::Enrolment(EnrolmentFact::KeyPinned { host, .. }) => {
+                    self.providers.key_changed(host);
+                    self.providers.outdated();
+                }
                 Fact::Config(_) | Fact::Enrolment(_) => {
                     self.providers.outdated();
                     self.rescan = true;
@@ -304,5 +308,7 @@ impl Delivery {
     }
 }
 
+#[cfg(test)]
+mod regressions;
 #[cfg(test)]
 mod tests;

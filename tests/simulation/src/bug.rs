@@ -252,16 +252,16 @@ bugs! {
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
     /// Items and manifests are stored whatever their fence.
-    DesiredUnfenced: "desired-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["succession"], seed 0;
+    DesiredUnfenced: "desired-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["succession"], seed 2;
     /// A manifest is stored once more later, whatever its fence and whatever is stored by then.
-    ManifestRepeated: "manifest-repeated", [] => ["older", "succession"], seed 0;
+    ManifestRepeated: "manifest-repeated", [] => ["older", "succession"], seed 2;
     /// What a provider has for one host is sealed to another.
     GivenToAnother: "given-to-another", [] => ["given"], seed 0;
     /// An item that was not stored, or perhaps not, counts as stored.
-    LostItemIsStored: "lost-item-is-stored", [MessageLost] => ["named"], seed 0;
-    /// What a provider gives is sealed to the key that a host announces, whichever is approved.
-    SealedToAnnounced: "sealed-to-announced", [KeyChanged] => ["sealed"], seed 0;
-    /// That a provider has nothing for a host any more is not recorded.
+    LostItemIsStored: "lost-item-is-stored", [MessageLost] => ["named"], seed 2;
+    /// What a provider gives is sealed to the first key of a host, whichever is approved.
+    SealedToFirstKey: "sealed-to-first-key", [KeyChanged] => ["sealed"], seed 0;
+    /// A provider that has nothing for a host any more counts as one that has failed.
     RevocationForgotten: "revocation-forgotten", [] => ["delivered"], seed 0;
     /// Items that are older than the fence are deleted although the manifest names them.
     NamedSwept: "named-swept", [OrchestratorCrash] => ["named"], seed 0;
@@ -346,7 +346,7 @@ impl Bug {
                 | Self::ManifestRepeated
                 | Self::GivenToAnother
                 | Self::LostItemIsStored
-                | Self::SealedToAnnounced
+                | Self::SealedToFirstKey
                 | Self::RevocationForgotten
                 | Self::NamedSwept
                 | Self::ResumedByItself

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imbl::OrdMap;
-use os_upgrade_kernel::{ConfigProvider, Poll, SecretName, State, View};
-use os_upgrade_protocol::HostName;
-use os_upgrade_provider_rules::{Limits, Noted, ProviderName, Schedule, Ticket};
+use os_upgrade_kernel::{ConfigProvider, OnRemoval, Poll, SecretName, State, View};
+use os_upgrade_protocol::{HostName, ItemId};
+use os_upgrade_provider_rules::{Limits, Noted, Outcome, ProviderName, Schedule, Ticket};
 
 use super::{ProviderQuestion, ProviderReply};
 use crate::clock::Now;
@@ -21,9 +21,20 @@ pub(super) struct Providers {
     generation: u64,
     /// What each provider said of each host.
     polls: OrdMap<ProviderName, OrdMap<HostName, Poll>>,
-    asked: BTreeMap<Ticket, (ProviderName, HostName)>,
+    asked: BTreeMap<Ticket, Asked>,
+    /// The item that each host is to have by what each provider said last to this leader; `None` if it said nothing.
+    said: BTreeMap<(ProviderName, HostName), Option<ItemId>>,
     /// Whether the schedule may not be as the configuration and the hosts are.
     is_outdated: bool,
+}
+
+/// A question that is under way.
+#[derive(Debug)]
+struct Asked {
+    provider: ProviderName,
+    host: HostName,
+    /// The item that the host was to have by then.
+    item: Option<ItemId>,
 }
 
 #[derive(Debug)]
@@ -35,6 +46,7 @@ struct Configured {
 impl Providers {
     pub(super) fn leadership_begins(&mut self, now: Now) {
         self.schedule.leadership_begins(now);
+        self.said.clear();
         self.polls = OrdMap::new();
         self.is_outdated = true;
     }
@@ -74,6 +86,11 @@ impl Providers {
         }
     }
 
+    /// Another key of `host` was approved. What is sealed to the earlier one is of no use.
+    pub(super) fn key_changed(&mut self, host: &HostName) {
+        self.said.retain(|(_, of), _| of != host);
+    }
+
     /// Makes the schedule as `state` and `view` are. It is called after each commit, so that a host which is to have nothing for a moment is
     /// asked about anew.
     pub(super) fn follow(&mut self, state: &State, view: &View, now: Now) {
@@ -90,6 +107,7 @@ impl Providers {
         for name in gone {
             self.configured.remove(&name);
             self.polls.remove(&name);
+            self.said.retain(|(of, _), _| *of != name);
             self.schedule.remove_provider(&name);
         }
         let hosts = if providers.is_empty() { Vec::new() } else { hosts(state, view) };
@@ -124,6 +142,7 @@ impl Providers {
         let Some(configured) = self.configured.get_mut(name) else { return };
         for host in configured.hosts.difference(&selected) {
             self.schedule.remove_host(name, host);
+            self.said.remove(&(name.clone(), host.clone()));
             if let Some(polls) = self.polls.get_mut(name) {
                 polls.remove(host);
             }
@@ -134,23 +153,29 @@ impl Providers {
         configured.hosts = selected;
     }
 
-    /// What to ask now.
+    /// What to ask now. A question is conditional only while the host is to have what the provider said last. That may be on its way to the state.
+    /// Or it came to nothing: a host that was withdrawn and approved in one record has lost its items, and nobody saw it leave.
     pub(super) fn ask(&mut self, state: &State, now: Now) -> Vec<ProviderQuestion> {
         let mut questions = Vec::new();
         for question in self.schedule.tick(now) {
             let known = self.configured.get(&question.provider).zip(state.enrolment.pinned(&question.host));
             let Some((configured, key)) = known else { continue };
             let item = state.desired.item(&question.host, &question.provider);
+            let said = self.said.get(&(question.provider.clone(), question.host.clone()));
+            let is_in_force = said.is_some_and(|said| said.as_ref() == item.map(|item| &item.id));
+            let is_comparable = is_in_force || said.is_none();
+            let id = item.map(|item| item.id.clone());
             questions.push(ProviderQuestion {
                 ticket: question.ticket,
                 provider: Arc::clone(&configured.provider),
                 key: *key,
                 sealed: state.next_sealed(&question.host),
-                validator: question.validator,
-                fingerprint: item.and_then(|item| item.fingerprint.clone()),
+                validator: question.validator.filter(|_| is_in_force),
+                fingerprint: item.filter(|_| is_comparable).and_then(|item| item.fingerprint.clone()),
                 host: question.host.clone(),
             });
-            self.asked.insert(question.ticket, (question.provider, question.host));
+            let asked = Asked { provider: question.provider, host: question.host, item: id };
+            self.asked.insert(question.ticket, asked);
         }
         questions
     }
@@ -163,7 +188,10 @@ impl Providers {
         reply: &ProviderReply,
     ) -> Option<(ProviderName, HostName, Noted)> {
         let noted = self.schedule.finish(now, ticket, reply);
-        let (provider, host) = self.asked.remove(&ticket)?;
+        let Asked { provider, host, item } = self.asked.remove(&ticket)?;
+        if noted != Noted::Stale {
+            self.note(&provider, &host, item, reply);
+        }
         if noted != Noted::Stale
             && let Some(status) = self.schedule.status(now, &provider, &host)
         {
@@ -175,6 +203,30 @@ impl Providers {
             self.polls.entry(provider.clone()).or_default().insert(host.clone(), poll);
         }
         Some((provider, host, noted))
+    }
+
+    /// Notes which item the host is to have by `reply`, if that says so; when the provider was asked, it was `item`.
+    fn note(
+        &mut self,
+        provider: &ProviderName,
+        host: &HostName,
+        item: Option<ItemId>,
+        reply: &ProviderReply,
+    ) {
+        let said = match &reply.outcome {
+            Outcome::Content { content: Some(stored), .. } => Some(stored.id.clone()),
+            Outcome::Content { content: None, .. } => item,
+            Outcome::Removed => {
+                let keeps = |it: &Configured| it.provider.on_removal == OnRemoval::Keep;
+                // Nothing follows from it.
+                if self.configured.get(provider).is_some_and(keeps) {
+                    return;
+                }
+                None
+            }
+            Outcome::Unchanged { .. } | Outcome::Failed(_) => return,
+        };
+        self.said.insert((provider.clone(), host.clone()), said);
     }
 }
 

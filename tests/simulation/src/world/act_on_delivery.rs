@@ -53,8 +53,12 @@ impl World {
         let provider = self.rng.choice(&delivery.providers).expect("not empty").clone();
         let index = self.rng.usize(..self.instances.len());
         match self.rng.u32(..20) {
-            0..=7 => self.change_word(&provider, host),
-            8..=10 => {
+            0..=6 => self.change_word(&provider, host),
+            // What changes is often polled at once.
+            7..=10 => {
+                if self.rng.bool() {
+                    self.change_word(&provider, host);
+                }
                 let host = self.rng.bool().then(|| self.hosts[host].name.clone());
                 let poll = DesiredOperation::Poll { provider: provider.name, host };
                 self.request(index, Request::new("operator", poll).into());
@@ -64,7 +68,7 @@ impl World {
                 let (name, reason) = (self.hosts[host].name.clone(), "it is moved".to_owned());
                 let withdraw = EnrolmentOperation::Withdraw { host: name, reason };
                 self.request(index, Request::new("operator", withdraw).into());
-                if self.rng.bool() {
+                if self.rng.u32(..4) > 0 {
                     let approval = self.approval_with_key(host);
                     self.request(index, approval);
                 }

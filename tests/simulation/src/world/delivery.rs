@@ -166,6 +166,9 @@ impl World {
         }
         let (provider, host) = (question.provider.name.clone(), self.sabotage_question(&question.host));
         let outcome = match self.words.of(&provider, &host) {
+            None if self.bug == Some(Bug::RevocationForgotten) => {
+                Outcome::Failed(Failure::Refused { status: 404 })
+            }
             None => Outcome::Removed,
             Some(content) => self.provider_gives(question, content),
         };

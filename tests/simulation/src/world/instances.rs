@@ -247,7 +247,7 @@ impl World {
             Action::Append { expected, message } => {
                 self.sabotage_append(index, &message);
                 let message = self.sabotage_record(index, message);
-                let message = self.sabotage_desired_record(self.sabotage_queue_record(index, message));
+                let message = self.sabotage_queue_record(index, message);
                 let message = self.sabotage_cluster_record(index, message);
                 let append_id = message.append_id.clone();
                 let outcome = match self.bug {

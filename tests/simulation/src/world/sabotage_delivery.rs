@@ -5,12 +5,12 @@ use os_upgrade_kernel::fact::{DesiredFact, RestorationFact};
 use os_upgrade_protocol::{HostKey, HostName, ItemId, Manifest};
 use os_upgrade_shell::delivery::ProviderQuestion;
 use os_upgrade_shell::instance::Event;
-use os_upgrade_shell::journal::codec::Message;
 
 use super::World;
 use super::sabotage::{each, with_facts};
 use crate::agenda::Item;
 use crate::bug::Bug;
+use crate::desired_worker;
 use crate::request::Request;
 use crate::time::SECOND;
 
@@ -50,16 +50,9 @@ impl World {
 
     /// The key to which what a provider gave is sealed.
     pub(super) fn sabotage_key(&self, question: &ProviderQuestion) -> HostKey {
-        let announced = self.hosts.iter().find(|host| host.name == question.host).and_then(|host| host.key());
-        announced.filter(|_| self.bug == Some(Bug::SealedToAnnounced)).unwrap_or(question.key)
-    }
-
-    /// The message with the record that is appended instead.
-    pub(super) fn sabotage_desired_record(&self, message: Message) -> Message {
-        match self.bug {
-            Some(Bug::RevocationForgotten) => with_facts(message, |facts| each(facts, without_revocation)),
-            _ => message,
-        }
+        let host = self.hosts.iter().position(|host| host.name == question.host);
+        let first = host.map(|host| desired_worker::key(host, 0));
+        first.filter(|_| self.bug == Some(Bug::SealedToFirstKey)).unwrap_or(question.key)
     }
 
     /// Adds facts when the journal is read.
@@ -70,10 +63,6 @@ impl World {
         let Event::Journal { sequence, stored_at, message: Ok(message) } = event else { return event };
         Event::Journal { sequence, stored_at, message: Ok(with_facts(message, |facts| each(facts, resumed))) }
     }
-}
-
-fn without_revocation(fact: Fact) -> Vec<Fact> {
-    if let Fact::Desired(DesiredFact::ItemRevoked { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 /// After a restoration, delivery goes on at once.
