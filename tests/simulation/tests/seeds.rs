@@ -53,6 +53,7 @@ fn new_seeds_pass_with_every_fault() {
     assert!(tally.rebooted > seeds / 4, "{} reboots on request", tally.rebooted);
     assert!(tally.by_command > seeds / 10, "{} reboots by command", tally.by_command);
     assert!(tally.drained > seeds / 2, "{} drains", tally.drained);
+    assert!(tally.configured > seeds / 2, "{} items were applied", tally.configured);
     assert!(tally.missed > seeds / 20, "{} missed runs were recorded", tally.missed);
     assert!(tally.scheduled > seeds / 4, "{} runs were started by a window", tally.scheduled);
 }
