@@ -235,7 +235,7 @@ impl Plan {
         let names: Vec<HostName> = self.names().collect();
         let delivery = DeliveryPlan::draw(rng, &names);
         self.config.config_providers.clone_from(&delivery.providers);
-        self.settings.site = "hall-1".to_owned();
+        "hall-1".clone_into(&mut self.settings.site);
         self.delivery = Some(delivery);
         if !self.rates.is_empty() {
             for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_delivery()) {

@@ -266,12 +266,12 @@ impl World {
     }
 
     /// The report of a host reaches the bus, and from there every instance that is connected.
-    pub(super) fn report_arrives(&mut self, host: HostName, payload: Vec<u8>) {
-        self.bus.desired.report(host.clone(), payload.clone());
+    pub(super) fn report_arrives(&mut self, host: &HostName, payload: &[u8]) {
+        self.bus.desired.report(host.clone(), payload.to_vec());
         for instance in 0..self.instances.len() {
             if self.is_linked(Peer::Instance(instance)) {
                 let boot = self.instances[instance].boot;
-                let message = WorkerMessage::Applied { host: host.clone(), payload: payload.clone().into() };
+                let message = WorkerMessage::Applied { host: host.clone(), payload: payload.to_vec().into() };
                 let what = Process::Event(Event::Worker(message));
                 self.after(20 * MILLI, Item::Process { instance, boot, what });
             }

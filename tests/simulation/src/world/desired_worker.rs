@@ -103,7 +103,7 @@ impl World {
         }
         let (name, payload) = (host.name.clone(), report.to_payload());
         desired.reported = Some(report);
-        self.report_arrives(name, payload);
+        self.report_arrives(&name, &payload);
     }
 
     fn carry_out_desired(&mut self, index: usize, action: DesiredAction) {

@@ -55,7 +55,8 @@ impl World {
     /// The site is resumed and no host deferred, if anybody could have paused or deferred it. Returns whether that succeeded.
     pub(super) fn is_resumed(&mut self) -> bool {
         let resume = |_: &mut Self| Request::new("operator", PauseOperation::Resume { reason: None }).into();
-        let may_be_paused = self.plan.steer.is_some() || self.is_rolled_back;
+        let is_restored = self.is_rolled_back && self.plan.delivery.is_some();
+        let may_be_paused = self.plan.steer.is_some() || is_restored;
         let is_resumed = !may_be_paused || self.until_granted("the site is resumed", resume);
         is_resumed
             && self.leader().map(deferred).unwrap_or_default().into_iter().all(|host| {
