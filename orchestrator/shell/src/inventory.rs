@@ -12,6 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_calendar::Zones;
 use os_upgrade_kernel::{Clock, Poll, Reachability, Sealed, SeenHost, SeenNode, Silence, View};
+use os_upgrade_protocol::applied::apply_error;
 use os_upgrade_protocol::{
     Announcement, ApplicationName, Applied, HostName, LongToken, ParseError, Progress, Versions,
 };
@@ -399,7 +400,11 @@ impl Inventory {
             self.view.applied.remove(host);
             return Ok(());
         }
-        let applied = Applied::parse(payload)?;
+        let mut applied = Applied::parse(payload)?;
+        // A worker that is not ours may say more, and on several lines.
+        for item in &mut applied.items {
+            item.error = item.error.take().map(|error| apply_error(&error));
+        }
         self.view.applied.insert(host.clone(), Arc::new(applied));
         Ok(())
     }
