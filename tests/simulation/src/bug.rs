@@ -177,7 +177,7 @@ bugs! {
     /// A process is not told that another one of its instance has taken the lease from it.
     CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 53;
     /// An older version leaves out the facts that it does not know.
-    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 6;
+    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 69;
     /// A handler that was interrupted is told that its command is new.
     ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 76;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
