@@ -202,14 +202,22 @@ async fn sealed_follower_forwards_triggers() {
 #[tokio::test]
 async fn errors_do_not_echo_secrets() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
-    for (request, body, field) in [
-        (SECRET, r#""s3cret""#, "value"),
-        (SECRET, r#"{"value":["s3cret"]}"#, "value"),
-        (SECRET, r#"{"value":"s3cret","x":1}"#, "value"),
-        (UNSEAL, r#"{"value":"s3cret"}"#, "key"),
+    let value =
+        "expected an object with the string \"value\", perhaps the string \"origin\", and nothing else";
+    let key = "expected an object with the string \"key\" and nothing else";
+    for (request, body, message) in [
+        (SECRET, r#""s3cret""#, value),
+        (SECRET, r#"{"value":["s3cret"]}"#, value),
+        (SECRET, r#"{"value":"s3cret","x":1}"#, value),
+        (SECRET, r#"{"value":"s3cret","origin":7}"#, value),
+        (
+            SECRET,
+            r#"{"value":"s3cret","origin":"http://files.example"}"#,
+            "origin: http:// is only for this machine (localhost, 127.0.0.0/8, [::1]): use https://",
+        ),
+        (UNSEAL, r#"{"value":"s3cret"}"#, key),
     ] {
-        let message = format!("expected an object with the string {field:?} and nothing else");
-        assert_eq!(api.call(request, body).await, (400, error(&message)), "{body}");
+        assert_eq!(api.call(request, body).await, (400, error(message)), "{body}");
     }
     let no_key =
         "key: it is not a key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them";

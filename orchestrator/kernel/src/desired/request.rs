@@ -95,7 +95,9 @@ fn resume(
         return Err(DesiredRefusal::NothingDesired { host: host.clone() });
     }
     let is_ahead = state.is_ahead(view, host);
-    if state.is_delivered(host) && !is_ahead {
+    let is_unknown =
+        !state.desired.hosts.contains_key(host) && applied.is_some_and(|applied| !applied.items.is_empty());
+    if state.is_delivered(host) && !is_ahead && !is_unknown {
         return Ok(None);
     }
     let told = applied.filter(|_| is_ahead).map(|applied| applied.revision.epoch.checked_add(1));

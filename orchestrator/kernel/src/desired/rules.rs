@@ -131,10 +131,11 @@ impl State {
         Revision { epoch: self.desired_epoch(host), sequence: self.desired.changes + 1 }
     }
 
-    /// Whether `host` has told of a manifest that is newer than any of this site's. It is left alone until an operator says what is to become
-    /// of it.
+    /// Whether `host` has told of a manifest that is newer than this site's for it, which its worker would refuse. It is left alone until an
+    /// operator says what is to become of it.
     pub fn is_ahead(&self, view: &View, host: &HostName) -> bool {
-        let newest = Revision { epoch: self.desired_epoch(host), sequence: self.desired.changes };
+        let changed = self.desired.hosts.get(host).map_or(self.desired.changes, |host| host.changed);
+        let newest = Revision { epoch: self.desired_epoch(host), sequence: changed };
         let told = view.applied(host).filter(|applied| applied.site == self.settings.site);
         told.is_some_and(|applied| applied.revision > newest)
     }

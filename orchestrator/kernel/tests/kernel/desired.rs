@@ -245,6 +245,14 @@ fn hosts_that_are_ahead_wait_for_an_operator() {
         says(&mut site, "h1", told, &["app"]);
         assert_eq!(site.state.is_ahead(&site.view, &host("h1")), is_ahead, "{told:?}");
     }
+    // Whatever else changes on the site, its manifest is not newer.
+    says(&mut site, "h1", Revision { sequence: revision.sequence + 1, ..revision }, &["app"]);
+    for item in ["7", "8"] {
+        give(&mut site, "h2", "app", item);
+    }
+    assert!(site.state.is_ahead(&site.view, &host("h1")));
+    publish(&mut site);
+    says(&mut site, "h1", Revision { epoch: 7, sequence: 0 }, &["app"]);
     request(&mut site, DesiredOperation::Resume { host: Some(host("h1")) }).unwrap();
     let revisions = publish(&mut site);
     assert_eq!(revisions.iter().map(|revision| revision.epoch).collect::<Vec<_>>(), [8]);
@@ -275,6 +283,10 @@ fn requests_are_refused_for_what_there_is_not() {
     let nothing = DesiredRefusal::NothingDesired { host: host("h2") };
     let resumed = request(&mut site, DesiredOperation::Resume { host: Some(host("h2")) });
     assert_eq!(resumed, Err(Refusal::Desired(nothing)));
+    // One that has something of which the site knows nothing gets rid of it.
+    says(&mut site, "h2", Revision { epoch: 0, sequence: 0 }, &["app"]);
+    request(&mut site, DesiredOperation::Resume { host: Some(host("h2")) }).unwrap();
+    assert_eq!(due(&site), [manifest("h2", &[], &[])]);
 }
 
 /// What `app` said of `name` last, so long ago.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::DesiredFenced;
+use super::action::DesiredFenced;
 use crate::clock::Now;
 
 /// How long to wait before a fence is tried again.

@@ -9,7 +9,7 @@ use os_upgrade_kernel::{ConfigProvider, OnRemoval, Poll, SecretName, State, View
 use os_upgrade_protocol::{HostName, ItemId};
 use os_upgrade_provider_rules::{Limits, Noted, Outcome, ProviderName, Schedule, Ticket};
 
-use super::{ProviderQuestion, ProviderReply};
+use super::action::{ProviderQuestion, ProviderReply};
 use crate::clock::Now;
 
 /// The schedule and what it was made of.

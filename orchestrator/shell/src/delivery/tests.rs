@@ -3,8 +3,11 @@
 use chrono::DateTime;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact};
-use os_upgrade_kernel::{Config, Configures, Decision, Enlisted, SeenHost, Settings, Trigger, decide};
-use os_upgrade_protocol::{ApplicationName, GroupName, ItemId, RunId};
+use os_upgrade_kernel::{
+    Config, Configures, Decision, Enlisted, SeenHost, Settings, StoredItem, Trigger, decide,
+};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostKey, ItemId, Manifest, RunId};
+use os_upgrade_provider_rules::{Reply, Validator};
 
 use super::*;
 
