@@ -34,7 +34,7 @@ pub(crate) enum Command {
     #[command(after_help = examples!["strongbox unseal"])]
     Unseal(Remote),
     /// Store a secret, which is read from standard input; one line break at its end is dropped
-    #[command(after_help = examples!["strongbox put lock-server", "strongbox put files --origin https://files.example"])]
+    #[command(after_help = examples!["strongbox put smtp-password", "strongbox put files --origin https://files.example"])]
     Put(PutOptions),
     /// List the secrets, without their values
     #[command(after_help = examples!["strongbox list", "strongbox list -o name"])]
