@@ -208,7 +208,7 @@ fn hosts_that_go_get_an_empty_manifest() {
 }
 
 #[test]
-fn nothing_is_delivered_after_a_restoration_until_somebody_says_so() {
+fn restorations_stop_delivery_until_it_is_resumed() {
     let mut site = site();
     give(&mut site, "h1", "app", "1");
     give(&mut site, "h2", "app", "2");
