@@ -90,6 +90,13 @@ fn sentence(event: &SiteEvent) -> String {
         SiteEvent::DeliveryResumed { host, actor } => {
             format!("delivery to {} resumed by {actor}", host.as_deref().unwrap_or("all hosts"))
         }
+        SiteEvent::UnknownItemsFound { hosts } => {
+            format!("{} to have nothing: what they have is unknown here", hosts.join(", "))
+        }
+        SiteEvent::ProviderFailed { provider, host, failure } => {
+            format!("provider {provider} fails for every host, as for {host}: {failure}")
+        }
+        SiteEvent::ProviderRecovered { provider } => format!("provider {provider} answers again"),
         SiteEvent::HostRemoved { host, actor, reason } => {
             format!("{host} removed by {actor}{}", because(Some(reason)))
         }

@@ -201,6 +201,13 @@ fn desired(fact: &DesiredFact) -> (Importance, String) {
             let to = host.as_ref().map_or_else(|| "all hosts".to_owned(), ToString::to_string);
             (Outcome, format!("delivery to {to} resumed by {actor}"))
         }
+        DesiredFact::UnknownItemsFound { hosts } => {
+            (Outcome, format!("{} hosts have what is unknown here, and are to have nothing", hosts.len()))
+        }
+        DesiredFact::ProviderFailed { provider, host, failure } => {
+            (Outcome, format!("{provider} fails for every host, as for {host}: {}", describe(failure)))
+        }
+        DesiredFact::ProviderRecovered { provider } => (Outcome, format!("{provider} answers again")),
     }
 }
 

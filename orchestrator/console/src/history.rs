@@ -107,7 +107,10 @@ impl<'a> Entry<'a> {
                 },
                 DesiredFact::ItemStored { .. }
                 | DesiredFact::ItemRevoked { .. }
-                | DesiredFact::ManifestStored { .. } => return None,
+                | DesiredFact::ManifestStored { .. }
+                | DesiredFact::UnknownItemsFound { .. }
+                | DesiredFact::ProviderFailed { .. }
+                | DesiredFact::ProviderRecovered { .. } => return None,
             },
             Fact::Run(_)
             | Fact::Slot(_)

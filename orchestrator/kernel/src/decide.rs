@@ -212,6 +212,8 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Tick => {
             let mut facts = start::leave_out_unreachable(state, view);
             facts.extend(enrolment::pin_first(state, view));
+            facts.extend(desired::steps::find_unknown(state, view));
+            facts.extend(desired::steps::judge_providers(state, view));
             facts.extend(reboot_queue::queue_required(state, view, now));
             Decision::facts(facts)
         }

@@ -70,8 +70,8 @@ pub use config::{
 pub use control::{ControlMessage, InReplyTo};
 pub use decide::{Decision, Input, decide};
 pub use desired::{
-    ConfigurationWait, Desired, DesiredHost, DesiredItem, DesiredOperation, DesiredRefusal, ItemState,
-    ManifestOrder, StoredItem,
+    ConfigurationWait, Desired, DesiredHost, DesiredItem, DesiredOperation, DesiredRefusal, FailedProvider,
+    ItemState, ManifestOrder, StoredItem, Withheld,
 };
 pub use effects::{Effect, Order, Purge, effects, is_wanted, manifests, other_effects, sends};
 pub use enrolment::{

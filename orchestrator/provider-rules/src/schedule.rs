@@ -115,6 +115,13 @@ impl Schedule {
         questions
     }
 
+    /// What the question with `ticket` is about, while it is under way and its outcome counts.
+    pub fn asked(&self, ticket: Ticket) -> Option<&(ProviderName, HostName)> {
+        let about @ (provider, host) = self.asked.get(&ticket)?;
+        let under_way = self.providers.get(provider)?.pair(host)?.under_way?;
+        (under_way.ticket == ticket && under_way.counts).then_some(about)
+    }
+
     /// When [`Self::tick`] has something to ask at the earliest, in monotonic time, unless something happens before.
     pub fn next_at(&self) -> Option<Duration> {
         self.providers.values().filter_map(Provider::next_at).min()

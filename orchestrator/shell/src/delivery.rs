@@ -14,7 +14,7 @@ use std::time::Duration;
 use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, RunFact, SecretFact};
 use os_upgrade_kernel::{Fact, Input, ManifestOrder, Poll, Record, State, View, manifests};
 use os_upgrade_protocol::{DesiredFence, HostName, Revision};
-use os_upgrade_provider_rules::{Failure, Noted, Outcome, ProviderName, Ticket};
+use os_upgrade_provider_rules::{Failure, Outcome, ProviderName, Ticket};
 
 pub use self::action::{Deliver, Delivered, DesiredFenced, DesiredStored, ProviderQuestion, ProviderReply};
 use self::fence::Fence;
@@ -93,9 +93,13 @@ impl Delivery {
     pub(crate) fn committed(&mut self, record: &Record, now: Now) {
         for fact in &record.facts {
             match fact {
-                Fact::Enrolment(EnrolmentFact::KeyPinned { host, .. }) => {
-                    self.providers.key_changed(host);
-                    self.providers.outdated();
+                Fact::Enrolment(
+                    EnrolmentFact::KeyPinned { host, .. }
+                    | EnrolmentFact::HostWithdrawn { host, .. }
+                    | EnrolmentFact::HostRemoved { host, .. },
+                ) => {
+                    self.providers.forget(host);
+                    self.rescan = true;
                 }
                 Fact::Config(_) | Fact::Enrolment(_) => {
                     self.providers.outdated();
@@ -207,25 +211,24 @@ impl Delivery {
         }
     }
 
-    /// A provider was asked, with this outcome. Returns what is to be decided.
+    /// A provider was asked, with this outcome. Returns what is to be decided; [`Self::replies_decided`] is called after that.
     pub(crate) fn answered(
         &mut self,
         now: Now,
         epoch: u64,
-        ticket: Ticket,
-        reply: ProviderReply,
+        (ticket, reply): (Ticket, ProviderReply),
+        state: &State,
     ) -> Option<Input> {
         if reply.outcome == Outcome::Failed(Failure::NotStored) && self.fence.is_current(epoch) {
             self.refence(now, fence::RETRY);
         }
-        let (provider, host, noted) = self.providers.answered(now, ticket, &reply)?;
-        if noted == Noted::Stale {
-            return None;
-        }
-        match reply.outcome {
-            Outcome::Content { content: Some(item), .. } => Some(Input::ItemStored { host, provider, item }),
-            Outcome::Removed => Some(Input::ItemRevoked { host, provider }),
-            Outcome::Content { content: None, .. } | Outcome::Unchanged { .. } | Outcome::Failed(_) => None,
+        self.providers.answered(now, ticket, reply, state)
+    }
+
+    /// The committed state has what follows from the replies to the questions with `tickets`.
+    pub(crate) fn replies_decided(&mut self, now: Now, tickets: &[Ticket]) {
+        for ticket in tickets {
+            self.providers.decided(now, *ticket);
         }
     }
 
@@ -241,7 +244,5 @@ impl Delivery {
     }
 }
 
-#[cfg(test)]
-mod regressions;
 #[cfg(test)]
 mod tests;

@@ -329,6 +329,7 @@ impl Instance {
         self.out.extend(shown.map(|(call, answered)| Action::Answer { call, outcome: Ok(answered) }));
         // While the bus is away, commands are not published either: one might be stored after its deadline.
         let may_publish = self.may_publish();
+        self.replies_decided(now);
         if let Role::Leading(leading) = &mut self.role {
             for job in leading.take_committed_jobs() {
                 self.dispatcher.job_committed(&job);

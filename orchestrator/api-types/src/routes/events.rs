@@ -406,6 +406,18 @@ pub enum SiteEvent {
         host: Option<String>,
         actor: String,
     },
+    /// Hosts have something from before the last restoration of which the site knows nothing: they are to have nothing.
+    UnknownItemsFound { hosts: Vec<String> },
+    /// No host gets an answer of a provider any more.
+    ProviderFailed {
+        provider: String,
+        /// A host about which it was asked.
+        host: String,
+        /// How that failed.
+        failure: String,
+    },
+    /// A provider that had failed answers again.
+    ProviderRecovered { provider: String },
     /// A host no longer takes part.
     HostWithdrawn { host: String, actor: String, reason: String },
     /// A host is gone.
@@ -577,6 +589,9 @@ impl SiteEvent {
             | Self::ItemRevoked { .. }
             | Self::PollRequested { .. }
             | Self::DeliveryResumed { .. }
+            | Self::UnknownItemsFound { .. }
+            | Self::ProviderFailed { .. }
+            | Self::ProviderRecovered { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
             | Self::HostDeferred { .. }
@@ -615,9 +630,9 @@ impl SiteEvent {
             | Self::SlotReleased { host, .. }
             | Self::PollRequested { host, .. }
             | Self::DeliveryResumed { host, .. } => host.as_deref() == Some(name),
-            Self::HostsApproved { hosts, .. } | Self::RebootsQueued { hosts, .. } => {
-                hosts.iter().any(|host| host == name)
-            }
+            Self::HostsApproved { hosts, .. }
+            | Self::RebootsQueued { hosts, .. }
+            | Self::UnknownItemsFound { hosts } => hosts.iter().any(|host| host == name),
             Self::RunStarted { .. }
             | Self::RunUpgrading { .. }
             | Self::RunEnded { .. }
@@ -625,6 +640,8 @@ impl SiteEvent {
             | Self::SlotHeld { .. }
             | Self::ConfigChanged { .. }
             | Self::SettingsChanged
+            | Self::ProviderFailed { .. }
+            | Self::ProviderRecovered { .. }
             | Self::SitePaused { .. }
             | Self::SiteResumed { .. }
             | Self::RebootQueueSwitched { .. }

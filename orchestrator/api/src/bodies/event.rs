@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Millis, Stamp};
 use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
 use os_upgrade_api_types::word::{Behalf, Word};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::fact::{
     ConfigFact, ControlFact, DesiredFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact,
     RestorationFact, RunFact, SecretFact, SlotFact,
@@ -201,6 +202,17 @@ fn of_desired(fact: DesiredFact) -> Option<SiteEvent> {
         },
         DesiredFact::DeliveryResumed { host, actor, .. } => {
             SiteEvent::DeliveryResumed { host: host.map(|host| host.to_string()), actor }
+        }
+        DesiredFact::UnknownItemsFound { hosts } => {
+            SiteEvent::UnknownItemsFound { hosts: hosts.iter().map(ToString::to_string).collect() }
+        }
+        DesiredFact::ProviderFailed { provider, host, failure } => SiteEvent::ProviderFailed {
+            provider: provider.to_string(),
+            host: host.to_string(),
+            failure: describe(&failure).to_string(),
+        },
+        DesiredFact::ProviderRecovered { provider } => {
+            SiteEvent::ProviderRecovered { provider: provider.to_string() }
         }
         DesiredFact::ManifestStored { .. } => return None,
     })

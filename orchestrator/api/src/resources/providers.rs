@@ -1,7 +1,5 @@
 //! `/v1/state/config-providers` and `/v1/state/desired`: where configuration of hosts comes from, and how far it is.
 
-use std::borrow::Cow;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -13,9 +11,9 @@ use os_upgrade_api_types::routes::providers::{
 };
 use os_upgrade_api_types::word::{ItemStep, Word};
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{self as kernel, ConfigProvider, DesiredOperation, ItemState, KeyState, Request};
+use os_upgrade_kernel::{self as kernel, ConfigProvider, DesiredOperation, ItemState, Request};
+use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
-use os_upgrade_protocol::{HostName, ItemKind};
 use os_upgrade_provider_rules::ProviderName;
 use os_upgrade_site::published_state::PublishedState;
 
@@ -78,24 +76,11 @@ async fn withheld(
 ) -> Result<Response, Problem> {
     let published = api.published()?;
     let (state, view) = (&published.state, &published.view);
-    let hosts = state.withheld_hosts(view);
-    let hosts = hosts.into_iter().map(|(host, is_ahead)| {
-        let desired = state.desired.hosts.get(host);
-        let told = view.applied(host).map_or(&[][..], |applied| &applied.items);
-        let has = |name: &str| told.iter().find(|it| it.kind == ItemKind::Configuration && it.name == name);
-        let items = desired.iter().flat_map(|desired| &desired.items);
-        let gains =
-            items.filter(|(name, item)| has(name.as_str()).is_none_or(|it| it.id.as_ref() != Some(&item.id)));
-        let is_kept = |name: &str| {
-            desired.is_some_and(|desired| desired.items.keys().any(|known| known.as_str() == name))
-        };
-        let loses = told.iter().filter(|it| it.kind == ItemKind::Configuration && !is_kept(&it.name));
-        WithheldHost {
-            host: host.as_str().into(),
-            ahead: is_ahead,
-            gains: gains.map(|(name, _)| name.as_str().into()).collect(),
-            loses: loses.map(|it| Cow::from(one_line(&it.name, ERROR_CHARS_MAX))).collect(),
-        }
+    let hosts = state.withheld_hosts(view).into_iter().map(|withheld| WithheldHost {
+        host: withheld.host.as_str().into(),
+        ahead: withheld.is_ahead,
+        gains: withheld.gains.into_iter().map(|name| name.as_str().into()).collect(),
+        loses: withheld.loses.into_iter().map(|name| one_line(name, ERROR_CHARS_MAX).into()).collect(),
     });
     reply::json(&WithheldHosts { hosts: hosts.collect() })
 }
@@ -174,7 +159,7 @@ fn on_host<'a>(
     let (state, view) = (&published.state, &published.view);
     let poll = last_poll(published, provider, host);
     let item = state.desired.item(host, &provider.name);
-    let has_key = state.enrolment.key_state(host, view.announced_key(host)) == Some(KeyState::Pinned);
+    let has_key = state.has_approved_key(view, host);
     let (step, error) = match state.item_state(view, host, &provider.name) {
         ItemState::Failed { error } => (ItemStep::Failed, Some(one_line(error, ERROR_CHARS_MAX))),
         ItemState::Applied => (ItemStep::Applied, None),

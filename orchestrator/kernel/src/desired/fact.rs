@@ -1,7 +1,7 @@
 //! What becomes true of what hosts are to have.
 
 use os_upgrade_protocol::{HostName, ItemId, Revision};
-use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_provider_rules::{Failure, ProviderName};
 use serde::{Deserialize, Serialize};
 
 use crate::about::{About, AuditList, OwnerRef, Part};
@@ -43,14 +43,23 @@ pub enum DesiredFact {
         /// The host; absent if all are told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<HostName>,
-        /// Hosts that have something although the site knows of nothing that they are to have.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        unknown: Vec<HostName>,
         /// The epoch of the manifests from here on, unless a later restoration has a greater one.
         epoch: u64,
         /// Who resumed it.
         actor: String,
     },
+    /// Hosts have something from before the last restoration, and the site knows of nothing that they are to have: they are to have nothing.
+    UnknownItemsFound { hosts: Vec<HostName> },
+    /// No host gets an answer of a provider any more.
+    ProviderFailed {
+        provider: ProviderName,
+        /// A host about which it was asked.
+        host: HostName,
+        /// How that failed.
+        failure: Failure,
+    },
+    /// A provider that had failed answers again.
+    ProviderRecovered { provider: ProviderName },
 }
 
 impl DesiredFact {
@@ -64,6 +73,9 @@ impl DesiredFact {
                 let about = About { actor: Some(actor), host: host.as_ref(), ..About::default() };
                 about.in_list(AuditList::Enrolment)
             }
+            Self::UnknownItemsFound { .. } | Self::ProviderFailed { .. } | Self::ProviderRecovered { .. } => {
+                About::default()
+            }
         }
     }
 
@@ -74,7 +86,10 @@ impl DesiredFact {
             | Self::ItemRevoked { .. }
             | Self::ManifestStored { .. }
             | Self::PollRequested { .. }
-            | Self::DeliveryResumed { .. } => &[],
+            | Self::DeliveryResumed { .. }
+            | Self::UnknownItemsFound { .. }
+            | Self::ProviderFailed { .. }
+            | Self::ProviderRecovered { .. } => &[],
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What facts change in what hosts are to have.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_provider_rules::ProviderName;
 
 use super::fact::DesiredFact;
-use super::state::DesiredItem;
+use super::state::{DesiredItem, FailedProvider};
 use crate::config::{Config, OnRemoval};
 use crate::state::State;
 
@@ -20,8 +21,14 @@ impl State {
             // The leader asks; nothing is known of the answer yet.
             DesiredFact::PollRequested { .. } => {}
             DesiredFact::DeliveryResumed { host: Some(host), epoch, .. } => self.desired.resume(host, *epoch),
-            DesiredFact::DeliveryResumed { host: None, unknown, epoch, .. } => {
-                self.desired.resume_all(unknown, *epoch);
+            DesiredFact::DeliveryResumed { host: None, epoch, .. } => self.desired.resumed = *epoch,
+            DesiredFact::UnknownItemsFound { hosts } => self.desired.tell_anew(hosts),
+            DesiredFact::ProviderFailed { provider, host, failure } => {
+                let failed = FailedProvider { host: host.clone(), failure: failure.clone(), since: at };
+                self.desired.failed.insert(provider.clone(), failed);
+            }
+            DesiredFact::ProviderRecovered { provider } => {
+                self.desired.failed.remove(provider);
             }
         }
     }
@@ -30,6 +37,10 @@ impl State {
     /// provider that is gone, that it said last counts.
     pub(crate) fn revoke_unselected(&mut self, before: Option<&Config>) {
         let now = self.config.clone();
+        let failed = std::mem::take(&mut self.desired.failed).into_iter();
+        let is_configured =
+            |name: &ProviderName| now.as_ref().is_some_and(|config| config.provider(name).is_some());
+        self.desired.failed = failed.filter(|(name, _)| is_configured(name)).collect();
         let find = |config: Option<&Config>, name| config.and_then(|config| config.provider(name).cloned());
         let mut unselected = Vec::new();
         for (host, desired) in &self.desired.hosts {

@@ -42,7 +42,7 @@ pub(crate) fn due(state: &State) -> impl Iterator<Item = ManifestOrder> + '_ {
 }
 
 /// Whether the manifest of `host` with `revision` is still to be published.
-pub fn is_due(state: &State, host: &HostName, revision: Revision) -> bool {
+pub(super) fn is_due(state: &State, host: &HostName, revision: Revision) -> bool {
     state.desired.outdated.contains(host)
         && state.is_delivered(host)
         && state.desired_revision(host) == revision

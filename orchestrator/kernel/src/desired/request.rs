@@ -62,7 +62,7 @@ pub(crate) fn decide(
     let fact = match operation {
         DesiredOperation::Poll { provider, host } => Some(poll(state, provider, host.as_ref(), actor)?),
         DesiredOperation::Resume { host: Some(host) } => resume(state, view, host, actor)?,
-        DesiredOperation::Resume { host: None } => resume_all(state, view, actor),
+        DesiredOperation::Resume { host: None } => resume_all(state, actor),
     };
     Ok(Granted::done(fact.map(Into::into).into_iter().collect()))
 }
@@ -105,17 +105,14 @@ fn resume(
     let greater = greater.ok_or_else(|| DesiredRefusal::NoNewerEpoch { host: host.clone() })?;
     let epoch = greater.max(state.desired_revision(host).epoch);
     let (host, actor) = (Some(host.clone()), actor.to_owned());
-    Ok(Some(DesiredFact::DeliveryResumed { host, unknown: Vec::new(), epoch, actor }))
+    Ok(Some(DesiredFact::DeliveryResumed { host, epoch, actor }))
 }
 
 /// Resumes the delivery after a restoration.
-fn resume_all(state: &State, view: &View, actor: &str) -> Option<DesiredFact> {
+fn resume_all(state: &State, actor: &str) -> Option<DesiredFact> {
     let epoch = state.epoch();
     if epoch <= state.desired.resumed {
         return None;
     }
-    let has_something = |host: &HostName| view.applied(host).is_some_and(|applied| !applied.items.is_empty());
-    let unknown = view.hosts.keys().filter(|host| !state.desired.hosts.contains_key(*host));
-    let unknown = unknown.filter(|host| has_something(host)).cloned().collect();
-    Some(DesiredFact::DeliveryResumed { host: None, unknown, epoch, actor: actor.to_owned() })
+    Some(DesiredFact::DeliveryResumed { host: None, epoch, actor: actor.to_owned() })
 }

@@ -1,9 +1,7 @@
 //! What other subjects ask of what hosts are to have.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{AppliedItem, HostName, ItemKind, Revision};
+use os_upgrade_protocol::{Applied, AppliedItem, HostName, ItemKind, Revision};
 use os_upgrade_provider_rules::ProviderName;
 
 use super::wait::ConfigurationWait;
@@ -32,7 +30,7 @@ impl State {
     /// How far what `provider` gave for `host` is, as far as the host has told.
     pub fn item_state<'a>(&self, view: &'a View, host: &HostName, provider: &ProviderName) -> ItemState<'a> {
         let item = self.desired.item(host, provider);
-        let applied = view.applied(host).filter(|applied| applied.site == self.settings.site);
+        let applied = self.told(view, host);
         let is_it = |it: &&AppliedItem| it.kind == ItemKind::Configuration && it.name == provider.as_str();
         let told = applied.and_then(|applied| applied.items.iter().find(is_it));
         let has = told.and_then(|told| told.id.as_ref());
@@ -67,8 +65,7 @@ impl State {
         host: &HostName,
         now: DateTime<Utc>,
     ) -> Option<ConfigurationWait> {
-        let pinned = self.enrolment.pinned(host);
-        if pinned.is_none() || view.announced_key(host) != pinned {
+        if !self.has_approved_key(view, host) {
             return Some(ConfigurationWait::Key);
         }
         // Only the leader has asked, and only it decides.
@@ -89,6 +86,12 @@ impl State {
         }
     }
 
+    /// Whether `host` announces the key that was approved, to which what it is to have is sealed.
+    pub fn has_approved_key(&self, view: &View, host: &HostName) -> bool {
+        let pinned = self.enrolment.pinned(host);
+        pinned.is_some() && view.announced_key(host) == pinned
+    }
+
     /// The last restoration as an epoch, in seconds since 1970; 0 if there was none.
     pub fn epoch(&self) -> u64 {
         u64::try_from(self.restored).unwrap_or_default()
@@ -107,19 +110,6 @@ impl State {
         self.epoch() <= resumed.max(self.desired.resumed)
     }
 
-    /// The hosts that are not told what they are to have, each with whether it has something newer than this site knows of.
-    pub fn withheld_hosts<'a>(&'a self, view: &'a View) -> Vec<(&'a HostName, bool)> {
-        let (known, told) = (self.desired.hosts.keys(), view.applied.keys());
-        let hosts: BTreeSet<&HostName> = known.chain(told).collect();
-        let withheld = hosts.into_iter().filter_map(|host| {
-            let is_ahead = self.is_ahead(view, host);
-            let is_desired = self.desired.hosts.contains_key(host)
-                || view.applied(host).is_some_and(|applied| !applied.items.is_empty());
-            (is_ahead || (is_desired && !self.is_delivered(host))).then_some((host, is_ahead))
-        });
-        withheld.collect()
-    }
-
     /// How new the manifest of `host` is that follows from this state.
     pub fn desired_revision(&self, host: &HostName) -> Revision {
         let entry = self.desired.hosts.get(host);
@@ -136,8 +126,12 @@ impl State {
     pub fn is_ahead(&self, view: &View, host: &HostName) -> bool {
         let changed = self.desired.hosts.get(host).map_or(self.desired.changes, |host| host.changed);
         let newest = Revision { epoch: self.desired_epoch(host), sequence: changed };
-        let told = view.applied(host).filter(|applied| applied.site == self.settings.site);
-        told.is_some_and(|applied| applied.revision > newest)
+        self.told(view, host).is_some_and(|applied| applied.revision > newest)
+    }
+
+    /// What `host` says that it has of this site.
+    pub(super) fn told<'a>(&self, view: &'a View, host: &HostName) -> Option<&'a Applied> {
+        view.applied(host).filter(|applied| applied.site == self.settings.site)
     }
 
     fn desired_epoch(&self, host: &HostName) -> u64 {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{HostName, ItemId, Revision};
-use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_provider_rules::{Failure, ProviderName};
 use serde::{Deserialize, Serialize};
 
 use crate::left_out::is_default;
@@ -26,6 +26,21 @@ pub struct Desired {
     /// The last restoration after which hosts were told again what they are to have.
     #[serde(default, skip_serializing_if = "is_default")]
     pub resumed: u64,
+    /// The providers of which no host gets an answer any more.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub failed: OrdMap<ProviderName, FailedProvider>,
+}
+
+/// A provider of which no host gets an answer any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FailedProvider {
+    /// A host about which it was asked.
+    pub host: HostName,
+    /// How that failed.
+    pub failure: Failure,
+    /// When that was found.
+    pub since: DateTime<Utc>,
 }
 
 /// What a host is to have.
@@ -118,10 +133,9 @@ impl Desired {
         self.change(host).resumed = epoch;
     }
 
-    /// Delivery to all hosts goes on in `epoch`. What `unknown` have, they are not to have.
-    pub(super) fn resume_all(&mut self, unknown: &[HostName], epoch: u64) {
-        self.resumed = epoch;
-        for host in unknown {
+    /// `hosts` are told what they are to have, whether or not that has changed.
+    pub(super) fn tell_anew(&mut self, hosts: &[HostName]) {
+        for host in hosts {
             self.change(host);
         }
     }

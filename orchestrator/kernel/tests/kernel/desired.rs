@@ -220,15 +220,73 @@ fn restorations_stop_delivery_until_it_is_resumed() {
     request(&mut site, DesiredOperation::Resume { host: Some(host("h1")) }).unwrap();
     assert_eq!(due(&site), [manifest("h1", &["app=3"], &["1"])]);
     assert!(publish(&mut site)[0] > before[1]);
-    // h3 was given something in what is lost.
-    says(&mut site, "h3", before[0], &["app"]);
     request(&mut site, DesiredOperation::Resume { host: None }).unwrap();
-    assert_eq!(due(&site), [manifest("h2", &["app=2"], &[]), manifest("h3", &[], &[])]);
+    assert_eq!(due(&site), [manifest("h2", &["app=2"], &[])]);
     publish(&mut site);
     assert_eq!(request(&mut site, DesiredOperation::Resume { host: None }), Ok(Accepted::Done));
     assert_eq!(due(&site), []);
     restore(&mut site);
     assert!(!site.state.is_delivered(&host("h1")), "each restoration needs a word of its own");
+}
+
+/// What is lost gave something to a host, which takes part or not, and tells of it before the delivery is resumed or after.
+#[test]
+fn hosts_get_rid_of_what_a_restored_site_does_not_know() {
+    for (is_withdrawn, is_told_before) in [(false, true), (false, false), (true, true), (true, false)] {
+        let mut site = site();
+        give(&mut site, "h2", "app", "1");
+        let lost = publish(&mut site)[0];
+        if is_withdrawn {
+            let reason = "sold".to_owned();
+            request(&mut site, EnrolmentOperation::Withdraw { host: host("h1"), reason }).unwrap();
+        }
+        says(&mut site, "h1", lost, &["app", "net"]);
+        site.input(Input::Tick);
+        assert_eq!(due(&site), [], "nothing was lost yet: the manifest that ends it is on its way");
+        restore(&mut site);
+        site.input(Input::Tick);
+        let withheld = site.state.withheld_hosts(&site.view);
+        let [h1, _] = &withheld[..] else { panic!("{withheld:?}") };
+        assert_eq!(
+            (h1.host, h1.is_ahead, &h1.gains, &h1.loses),
+            (&host("h1"), false, &vec![], &vec!["app", "net"])
+        );
+        if !is_told_before {
+            site.view.applied.remove(&host("h1"));
+        }
+        request(&mut site, DesiredOperation::Resume { host: None }).unwrap();
+        says(&mut site, "h1", lost, &["app", "net"]);
+        let found = site.input(Input::Tick).facts;
+        assert_eq!(found, [DesiredFact::UnknownItemsFound { hosts: vec![host("h1")] }.into()]);
+        assert_eq!(due(&site), [manifest("h1", &[], &[]), manifest("h2", &["app=1"], &[])]);
+        let told = publish(&mut site)[0];
+        assert_eq!(site.input(Input::Tick).facts, [], "its report is as old as before");
+        says(&mut site, "h1", told, &[]);
+        assert_eq!((site.input(Input::Tick).facts, due(&site)), (vec![], vec![]));
+    }
+}
+
+/// That a provider fails for every host is a fact, and that it answers again; that it fails for some is none.
+#[test]
+fn providers_fail_and_recover() {
+    let mut site = site();
+    let failed = |site: &mut Site| {
+        site.input(Input::Tick);
+        site.state.desired.failed.keys().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let refused = || Some(Failure::Refused { status: 403 });
+    assert_eq!(failed(&mut site), Vec::<String>::new(), "nothing is known");
+    polled(&mut site, "h1", None, refused());
+    assert_eq!(failed(&mut site), ["app"]);
+    assert_eq!(site.input(Input::Tick).facts, [], "it is told once");
+    polled(&mut site, "h2", Some(TimeDelta::zero()), None);
+    assert_eq!(failed(&mut site), Vec::<String>::new(), "it has answered about one");
+    polled(&mut site, "h2", Some(TimeDelta::hours(1)), refused());
+    assert_eq!(failed(&mut site), ["app"], "all fail now, though one had an answer");
+    site.view.polls = Some(OrdMap::new());
+    assert_eq!(failed(&mut site), ["app"], "a new leader knows nothing else yet");
+    configure(&mut site, r#"[{"name":"net"}]"#);
+    assert_eq!(failed(&mut site), Vec::<String>::new(), "it is gone");
 }
 
 /// A host that has something newer is told nothing until an operator says so; then in an epoch that is newer still.

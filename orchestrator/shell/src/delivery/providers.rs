@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imbl::OrdMap;
-use os_upgrade_kernel::{ConfigProvider, OnRemoval, Poll, SecretName, State, View};
-use os_upgrade_protocol::{HostName, ItemId};
-use os_upgrade_provider_rules::{Limits, Noted, Outcome, ProviderName, Schedule, Ticket};
+use os_upgrade_kernel::{ConfigProvider, Input, Poll, SecretName, State, View};
+use os_upgrade_protocol::HostName;
+use os_upgrade_provider_rules::{Failure, Limits, Outcome, ProviderName, Schedule, Ticket};
 
 use super::action::{ProviderQuestion, ProviderReply};
 use crate::clock::Now;
@@ -21,20 +21,11 @@ pub(super) struct Providers {
     generation: u64,
     /// What each provider said of each host.
     polls: OrdMap<ProviderName, OrdMap<HostName, Poll>>,
-    asked: BTreeMap<Ticket, Asked>,
-    /// The item that each host is to have by what each provider said last to this leader; `None` if it said nothing.
-    said: BTreeMap<(ProviderName, HostName), Option<ItemId>>,
+    /// Replies from which something follows that the state does not have yet. They count once it has: until then, it does not show what the host
+    /// is to have, so nothing can be compared with it, and no host is prepared by it.
+    deciding: BTreeMap<Ticket, ProviderReply>,
     /// Whether the schedule may not be as the configuration and the hosts are.
     is_outdated: bool,
-}
-
-/// A question that is under way.
-#[derive(Debug)]
-struct Asked {
-    provider: ProviderName,
-    host: HostName,
-    /// The item that the host was to have by then.
-    item: Option<ItemId>,
 }
 
 #[derive(Debug)]
@@ -46,7 +37,9 @@ struct Configured {
 impl Providers {
     pub(super) fn leadership_begins(&mut self, now: Now) {
         self.schedule.leadership_begins(now);
-        self.said.clear();
+        for (ticket, reply) in std::mem::take(&mut self.deciding) {
+            self.schedule.finish(now, ticket, &reply);
+        }
         self.polls = OrdMap::new();
         self.is_outdated = true;
     }
@@ -86,13 +79,20 @@ impl Providers {
         }
     }
 
-    /// Another key of `host` was approved. What is sealed to the earlier one is of no use.
-    pub(super) fn key_changed(&mut self, host: &HostName) {
-        self.said.retain(|(_, of), _| of != host);
+    /// What was said of `host` no longer counts: what it had was revoked, or is sealed to another key.
+    pub(super) fn forget(&mut self, host: &HostName) {
+        for (name, configured) in &mut self.configured {
+            if configured.hosts.remove(host) {
+                self.schedule.remove_host(name, host);
+                if let Some(polls) = self.polls.get_mut(name) {
+                    polls.remove(host);
+                }
+            }
+        }
+        self.is_outdated = true;
     }
 
-    /// Makes the schedule as `state` and `view` are. It is called after each commit, so that a host which is to have nothing for a moment is
-    /// asked about anew.
+    /// Makes the schedule as `state` and `view` are.
     pub(super) fn follow(&mut self, state: &State, view: &View, now: Now) {
         if !std::mem::take(&mut self.is_outdated) {
             return;
@@ -107,7 +107,6 @@ impl Providers {
         for name in gone {
             self.configured.remove(&name);
             self.polls.remove(&name);
-            self.said.retain(|(of, _), _| *of != name);
             self.schedule.remove_provider(&name);
         }
         let hosts = if providers.is_empty() { Vec::new() } else { hosts(state, view) };
@@ -142,7 +141,6 @@ impl Providers {
         let Some(configured) = self.configured.get_mut(name) else { return };
         for host in configured.hosts.difference(&selected) {
             self.schedule.remove_host(name, host);
-            self.said.remove(&(name.clone(), host.clone()));
             if let Some(polls) = self.polls.get_mut(name) {
                 polls.remove(host);
             }
@@ -153,90 +151,85 @@ impl Providers {
         configured.hosts = selected;
     }
 
-    /// What to ask now. A question is conditional only while the host is to have what the provider said last. That may be on its way to the state.
-    /// Or it came to nothing: a host that was withdrawn and approved in one record has lost its items, and nobody saw it leave.
+    /// What to ask now. A question is conditional only while the host is to have something: it may have lost that and be selected again, and nobody
+    /// saw it leave.
     pub(super) fn ask(&mut self, state: &State, now: Now) -> Vec<ProviderQuestion> {
         let mut questions = Vec::new();
         for question in self.schedule.tick(now) {
             let known = self.configured.get(&question.provider).zip(state.enrolment.pinned(&question.host));
-            let Some((configured, key)) = known else { continue };
+            let Some((configured, key)) = known else {
+                self.schedule.finish(now, question.ticket, &ProviderReply::from(Failure::NotStored));
+                continue;
+            };
             let item = state.desired.item(&question.host, &question.provider);
-            let said = self.said.get(&(question.provider.clone(), question.host.clone()));
-            let is_in_force = said.is_some_and(|said| said.as_ref() == item.map(|item| &item.id));
-            let is_comparable = is_in_force || said.is_none();
-            let id = item.map(|item| item.id.clone());
             questions.push(ProviderQuestion {
                 ticket: question.ticket,
                 provider: Arc::clone(&configured.provider),
                 key: *key,
                 sealed: state.next_sealed(&question.host),
-                validator: question.validator.filter(|_| is_in_force),
-                fingerprint: item.filter(|_| is_comparable).and_then(|item| item.fingerprint.clone()),
-                host: question.host.clone(),
+                validator: question.validator.filter(|_| item.is_some()),
+                fingerprint: item.and_then(|item| item.fingerprint.clone()),
+                host: question.host,
             });
-            let asked = Asked { provider: question.provider, host: question.host, item: id };
-            self.asked.insert(question.ticket, asked);
         }
         questions
     }
 
-    /// A question was answered. Returns what it was about, and what became of the reply.
+    /// A question was answered. Returns what is to be decided. If that is something, the reply counts once it is [`Self::decided`].
     pub(super) fn answered(
         &mut self,
         now: Now,
         ticket: Ticket,
-        reply: &ProviderReply,
-    ) -> Option<(ProviderName, HostName, Noted)> {
-        let noted = self.schedule.finish(now, ticket, reply);
-        let Asked { provider, host, item } = self.asked.remove(&ticket)?;
-        if noted != Noted::Stale {
-            self.note(&provider, &host, item, reply);
-        }
-        if noted != Noted::Stale
-            && let Some(status) = self.schedule.status(now, &provider, &host)
-        {
-            let poll = Poll {
-                confirmed_at: status.confirmed_at,
-                failures: status.failures,
-                failure: status.failure.cloned(),
-            };
-            self.polls.entry(provider.clone()).or_default().insert(host.clone(), poll);
-        }
-        Some((provider, host, noted))
-    }
-
-    /// Notes which item the host is to have by `reply`, if that says so; when the provider was asked, it was `item`.
-    fn note(
-        &mut self,
-        provider: &ProviderName,
-        host: &HostName,
-        item: Option<ItemId>,
-        reply: &ProviderReply,
-    ) {
-        let said = match &reply.outcome {
-            Outcome::Content { content: Some(stored), .. } => Some(stored.id.clone()),
-            Outcome::Content { content: None, .. } => item,
-            Outcome::Removed => {
-                let keeps = |it: &Configured| it.provider.on_removal == OnRemoval::Keep;
-                // Nothing follows from it.
-                if self.configured.get(provider).is_some_and(keeps) {
-                    return;
+        reply: ProviderReply,
+        state: &State,
+    ) -> Option<Input> {
+        let input = self.schedule.asked(ticket).cloned().and_then(|(provider, host)| match &reply.outcome {
+            Outcome::Content { content: Some(item), .. } => {
+                Some(Input::ItemStored { host, provider, item: item.clone() })
+            }
+            Outcome::Removed => Some(Input::ItemRevoked { host, provider }),
+            Outcome::Content { content: None, .. } | Outcome::Unchanged { .. } => {
+                // As before, it says; but what the host was to have was revoked meanwhile.
+                if state.desired.item(&host, &provider).is_none() {
+                    self.forget(&host);
                 }
                 None
             }
-            Outcome::Unchanged { .. } | Outcome::Failed(_) => return,
+            Outcome::Failed(_) => None,
+        });
+        if input.is_some() {
+            self.deciding.insert(ticket, reply);
+        } else {
+            self.finish(now, ticket, &reply);
+        }
+        input
+    }
+
+    /// The state has what follows from the reply to the question with `ticket`.
+    pub(super) fn decided(&mut self, now: Now, ticket: Ticket) {
+        if let Some(reply) = self.deciding.remove(&ticket) {
+            self.finish(now, ticket, &reply);
+        }
+    }
+
+    fn finish(&mut self, now: Now, ticket: Ticket, reply: &ProviderReply) {
+        let about = self.schedule.asked(ticket).cloned();
+        self.schedule.finish(now, ticket, reply);
+        let Some((provider, host)) = about else { return };
+        let Some(status) = self.schedule.status(now, &provider, &host) else { return };
+        let poll = Poll {
+            confirmed_at: status.confirmed_at,
+            failures: status.failures,
+            failure: status.failure.cloned(),
         };
-        self.said.insert((provider.clone(), host.clone()), said);
+        self.polls.entry(provider).or_default().insert(host, poll);
     }
 }
 
 /// The hosts to which something can be sealed: they take part, and announce the key that was approved.
 fn hosts<'a>(state: &'a State, view: &View) -> Vec<&'a HostName> {
-    let keys = state.enrolment.keys.iter();
-    let usable = keys.filter(|(host, pinned)| {
-        state.enrolled(host).takes_part() && view.announced_key(host) == Some(&pinned.key)
-    });
-    usable.map(|(host, _)| host).collect()
+    let keys = state.enrolment.keys.keys();
+    keys.filter(|host| state.enrolled(host).takes_part() && state.has_approved_key(view, host)).collect()
 }
 
 /// Whether what was said to the one question counts for the other. What hosts do with it, and how often it is asked, may differ.

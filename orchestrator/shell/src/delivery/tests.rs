@@ -1,135 +1,16 @@
 //! Delivery: under which fence, for which hosts, and what a repetition costs.
 
-use chrono::DateTime;
+mod leader;
+mod regressions;
+
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact};
-use os_upgrade_kernel::{
-    Config, Configures, Decision, Enlisted, SeenHost, Settings, StoredItem, Trigger, decide,
-};
-use os_upgrade_protocol::{ApplicationName, GroupName, HostKey, ItemId, Manifest, RunId};
+use os_upgrade_kernel::fact::EnrolmentFact;
+use os_upgrade_kernel::{Enlisted, Trigger};
+use os_upgrade_protocol::{ApplicationName, GroupName, ItemId, RunId};
 use os_upgrade_provider_rules::{Reply, Validator};
 
+use self::leader::{APP, Leader, at, given, host, key};
 use super::*;
-
-fn at(seconds: u64) -> Now {
-    let wall = DateTime::from_timestamp(1_700_000_000 + seconds.cast_signed(), 0).unwrap();
-    Now { wall, monotonic: Duration::from_secs(seconds) }
-}
-
-fn host(name: &str) -> HostName {
-    HostName::new(name).unwrap()
-}
-
-fn key(number: u8) -> HostKey {
-    HostKey::new([number; 32])
-}
-
-/// A leader with its fence in the control stream, and delivery as it has it.
-struct Leader {
-    state: State,
-    view: View,
-    delivery: Delivery,
-    now: u64,
-}
-
-impl Leader {
-    /// A site where h1 and h2 announce the keys that are approved.
-    fn new(providers: &str) -> Self {
-        let settings = Settings { site: "hall-1".to_owned(), auto_approve: true, ..Settings::default() };
-        let mut leader =
-            Self { state: State::default(), view: View::default(), delivery: Delivery::new("a1"), now: 100 };
-        leader.commit(ConfigFact::SettingsAdopted { settings }.into());
-        for name in ["h1", "h2"] {
-            let application = ApplicationName::new("app").unwrap();
-            let configures = Some(Configures { application, key: key(1) });
-            leader.view.hosts.insert(host(name), SeenHost { configures, ..SeenHost::default() });
-            leader.commit(EnrolmentFact::KeyPinned { host: host(name), key: key(1), actor: None }.into());
-        }
-        leader.configure(providers);
-        leader.delivery.leadership_begins(at(leader.now));
-        leader
-    }
-
-    fn configure(&mut self, providers: &str) {
-        let config_providers = serde_json::from_str(providers).unwrap();
-        let config = Config { config_providers, ..Config::default() };
-        let (actor, difference) = ("eve".to_owned(), Vec::new());
-        self.commit(ConfigFact::Replaced { config: Some(config), actor, difference }.into());
-    }
-
-    fn commit(&mut self, fact: Fact) {
-        let record = Record { at: at(self.now).wall, control: 0, facts: vec![fact] };
-        self.state.apply_record(&record).unwrap();
-        self.delivery.committed(&record, at(self.now));
-    }
-
-    /// What follows from an input is decided and committed. Returns the names of the facts.
-    fn decide(&mut self, input: &Input) -> Vec<&'static str> {
-        let Decision { facts, .. } = decide(&self.state, &self.view, input, at(self.now).wall);
-        let names = facts.iter().map(Fact::name).collect();
-        for fact in facts {
-            self.commit(fact);
-        }
-        names
-    }
-
-    /// What begins after so many seconds.
-    fn after(&mut self, seconds: u64) -> Vec<Deliver> {
-        self.now += seconds;
-        self.delivery.begin_due(&self.state, &self.view, 7, at(self.now))
-    }
-
-    /// The fence that is due is stored with this sequence.
-    fn fence(&mut self, sequence: u64) {
-        let begun = self.after(0);
-        let [Deliver::Fence { epoch, fence }] = &begun[..] else { panic!("{begun:?}") };
-        assert_eq!((fence.site.as_str(), fence.leader.as_str()), ("hall-1", "a1"));
-        assert_eq!(fence.revision, Revision { epoch: 0, sequence: 7 });
-        let stored = DesiredFenced::Stored(sequence);
-        assert_eq!(self.delivery.fenced(at(self.now), *epoch, stored), None);
-    }
-
-    /// The questions that begin after so many seconds.
-    fn asked(&mut self, seconds: u64) -> Vec<(u64, ProviderQuestion)> {
-        let begun = self.after(seconds).into_iter();
-        let asked = begun.filter_map(|deliver| match deliver {
-            Deliver::Ask { epoch, question, .. } => Some((epoch, *question)),
-            Deliver::Fence { .. } | Deliver::Manifest { .. } => None,
-        });
-        asked.collect()
-    }
-
-    /// The one manifest that begins now.
-    fn manifest(&mut self) -> (u64, ManifestOrder, Manifest) {
-        let begun = self.after(0);
-        let mut manifests = begun.into_iter().filter_map(|deliver| match deliver {
-            Deliver::Manifest { epoch, order, manifest, .. } => Some((epoch, order, manifest)),
-            Deliver::Fence { .. } | Deliver::Ask { .. } => None,
-        });
-        let manifest = manifests.next().unwrap();
-        assert!(manifests.next().is_none());
-        manifest
-    }
-
-    fn answer(&mut self, epoch: u64, ticket: Ticket, reply: ProviderReply) -> Option<Input> {
-        self.delivery.answered(at(self.now), epoch, ticket, reply)
-    }
-}
-
-const APP: &str =
-    r#"[{"name":"app","kind":"http","url":"https://files.example/{host}","selector":{"names":["h1"]}}]"#;
-
-fn given(id: &str, question: &ProviderQuestion) -> ProviderReply {
-    let item = StoredItem {
-        id: ItemId::new(id).unwrap(),
-        bytes: 9,
-        key: question.key,
-        sealed: question.sealed,
-        fingerprint: None,
-    };
-    let validator = Validator::new(id.as_bytes(), None, None, None);
-    Reply { outcome: Outcome::Content { content: Some(item), validator }, retry_after: None }
-}
 
 #[test]
 fn what_is_given_becomes_a_manifest() {

@@ -1,6 +1,6 @@
 //! What becomes of what was to be delivered to hosts.
 
-use super::{Action, Instance, Warning};
+use super::{Action, Instance, Role, Warning};
 use crate::clock::Now;
 use crate::delivery::Delivered;
 
@@ -15,6 +15,16 @@ impl Instance {
         self.inventory.polled(Some(self.delivery.polls().clone()).filter(|_| self.is_leading()));
     }
 
+    /// What the committed state has of what providers have said counts from here on.
+    pub(super) fn replies_decided(&mut self, now: Now) {
+        let Role::Leading(leading) = &mut self.role else { return };
+        let tickets = leading.take_decided_replies();
+        if !tickets.is_empty() {
+            self.delivery.replies_decided(now, &tickets);
+            self.show_polls();
+        }
+    }
+
     pub(super) fn delivered(&mut self, now: Now, delivered: Delivered) {
         let input = match delivered {
             Delivered::Fenced { epoch, outcome } => {
@@ -26,9 +36,13 @@ impl Instance {
                 self.delivery.manifest_published(now, epoch, order, outcome)
             }
             Delivered::ProviderAnswered { epoch, ticket, reply } => {
-                let input = self.delivery.answered(now, epoch, ticket, reply);
+                let state = &self.follower.state;
+                let input = self.delivery.answered(now, epoch, (ticket, reply), state);
                 self.show_polls();
-                input
+                if let (Some(input), Role::Leading(leading)) = (input, &mut self.role) {
+                    leading.push_reply(input, ticket);
+                }
+                None
             }
         };
         if let Some(input) = input {

@@ -10,6 +10,7 @@ use os_upgrade_kernel::{
     Answer, Batch, ControlMessage, Fact, Input, Job, Record, Request, State, View, hint,
 };
 use os_upgrade_protocol::RunId;
+use os_upgrade_provider_rules::Ticket;
 
 use super::{Action, CallId, Warning};
 use crate::clock::Now;
@@ -41,6 +42,8 @@ pub(super) struct Leading {
     under_way: Option<UnderWay>,
     /// Jobs with an outcome that the committed state knows, since this was last taken.
     committed_jobs: Vec<Job>,
+    /// Questions to providers with a reply that the committed state knows, since this was last taken.
+    decided_replies: Vec<Ticket>,
     /// How many messages of the control stream changed nothing and are not journaled, since this was last taken.
     ignored: u64,
 }
@@ -53,6 +56,8 @@ struct Queued {
     caller: Option<Caller>,
     /// Whether it is a lock request that is refused, as things are.
     is_refused: bool,
+    /// The question to a provider from whose reply it follows, if any.
+    reply_to: Option<Ticket>,
 }
 
 #[derive(Debug)]
@@ -107,6 +112,8 @@ struct RecordUnderWay {
     answers: Vec<(CallId, Answer)>,
     /// The jobs whose outcomes were decided on.
     jobs: Vec<Job>,
+    /// The questions to providers whose replies were decided on.
+    replies: Vec<Ticket>,
 }
 
 impl Leading {
@@ -117,6 +124,7 @@ impl Leading {
             start_timer: StartTimer::default(),
             under_way: None,
             committed_jobs: Vec::new(),
+            decided_replies: Vec::new(),
             ignored: 0,
         }
     }
@@ -128,12 +136,18 @@ impl Leading {
 
     /// Queues `input`, for which no caller waits.
     pub(super) fn push(&mut self, input: Input) {
-        self.queue.push_back(Queued { input, caller: None, is_refused: false });
+        self.queue.push_back(Queued { input, caller: None, is_refused: false, reply_to: None });
+    }
+
+    /// Queues `input`, which follows from the reply to the question with `ticket`.
+    pub(super) fn push_reply(&mut self, input: Input, ticket: Ticket) {
+        self.queue.push_back(Queued { input, caller: None, is_refused: false, reply_to: Some(ticket) });
     }
 
     /// Queues `request`; `is_refused`: it is a lock request that is refused, as things are.
     pub(super) fn push_call(&mut self, request: Request, caller: Caller, is_refused: bool) {
-        self.queue.push_back(Queued { input: Input::Request(request), caller: Some(caller), is_refused });
+        let input = Input::Request(request);
+        self.queue.push_back(Queued { input, caller: Some(caller), is_refused, reply_to: None });
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -152,6 +166,10 @@ impl Leading {
 
     pub(super) fn take_committed_jobs(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.committed_jobs)
+    }
+
+    pub(super) fn take_decided_replies(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.decided_replies)
     }
 
     pub(super) fn take_ignored(&mut self) -> u64 {
@@ -188,7 +206,7 @@ impl Leading {
             return None;
         }
         let mut batch = Batch::new(state, now.wall);
-        let (mut answers, mut jobs) = (Vec::new(), Vec::new());
+        let (mut answers, mut jobs, mut replies) = (Vec::new(), Vec::new(), Vec::new());
         let mut inputs = 0;
         // First of all, because the view belongs to the committed state: the hosts that an input approves have not been
         // asked for the time.
@@ -203,12 +221,13 @@ impl Leading {
             batch.decide(view, &Input::Due { run });
         }
         while is_due && inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
-            let Some(Queued { input, caller, .. }) = self.queue.pop_front() else { break };
+            let Some(Queued { input, caller, reply_to, .. }) = self.queue.pop_front() else { break };
             inputs += 1;
             let facts_before = batch.len();
             if let Input::JobDone(done) = &input {
                 jobs.push(done.job());
             }
+            replies.extend(reply_to);
             let is_new = is_new_reply(&input, batch.state().control);
             let answer = batch.decide(view, &input);
             self.ignored += u64::from(is_new && batch.len() == facts_before);
@@ -221,10 +240,11 @@ impl Leading {
             // The inputs changed nothing, and would change nothing if they were read again after a restart.
             *state = batch.finish().1;
             self.committed_jobs.extend(jobs);
+            self.decided_replies.extend(replies);
             return None;
         }
         let (record, next) = batch.finish();
-        let under_way = RecordUnderWay { record, next, answers, jobs };
+        let under_way = RecordUnderWay { record, next, answers, jobs, replies };
         match self.under_way.insert(UnderWay::Record(Box::new(under_way))) {
             UnderWay::Record(under_way) => Some(&under_way.record),
             UnderWay::Snapshot => None,
@@ -274,8 +294,9 @@ impl Leading {
     ) {
         match self.under_way.take() {
             Some(UnderWay::Record(under_way)) => {
-                let RecordUnderWay { record, next, answers, jobs } = *under_way;
+                let RecordUnderWay { record, next, answers, jobs, replies } = *under_way;
                 self.committed_jobs.extend(jobs);
+                self.decided_replies.extend(replies);
                 dispatcher.committed(&record);
                 delivery.committed(&record, now);
                 out.extend(

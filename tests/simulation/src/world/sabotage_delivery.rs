@@ -68,7 +68,6 @@ impl World {
 /// After a restoration, delivery goes on at once.
 fn resumed(fact: Fact) -> Vec<Fact> {
     let Fact::Restoration(RestorationFact::Restored { .. }) = fact else { return vec![fact] };
-    let (unknown, actor) = (Vec::new(), "nobody".to_owned());
-    let resumed = DesiredFact::DeliveryResumed { host: None, unknown, epoch: u64::MAX, actor };
+    let resumed = DesiredFact::DeliveryResumed { host: None, epoch: u64::MAX, actor: "nobody".to_owned() };
     vec![fact, resumed.into()]
 }

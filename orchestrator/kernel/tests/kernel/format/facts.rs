@@ -11,7 +11,7 @@ use os_upgrade_kernel::{
     OnFailure, Outstanding, RebootSettings, Reclaim, SecretName, Settings, Trigger,
 };
 use os_upgrade_protocol::{HostKey, ItemId, Revision};
-use os_upgrade_provider_rules::{Origin, ProviderName};
+use os_upgrade_provider_rules::{Failure, Origin, ProviderName};
 
 use super::*;
 
@@ -73,6 +73,9 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Desired(DesiredFact::ManifestStored { .. }) => 46,
         Fact::Desired(DesiredFact::PollRequested { .. }) => 47,
         Fact::Desired(DesiredFact::DeliveryResumed { .. }) => 48,
+        Fact::Desired(DesiredFact::UnknownItemsFound { .. }) => 49,
+        Fact::Desired(DesiredFact::ProviderFailed { .. }) => 50,
+        Fact::Desired(DesiredFact::ProviderRecovered { .. }) => 51,
     }
 }
 
@@ -94,6 +97,12 @@ pub(super) fn item_stored(fingerprint: Option<&str>) -> DesiredFact {
         sealed: revision(),
         fingerprint: fingerprint.map(ToOwned::to_owned),
     }
+}
+
+/// `app` fails for every host.
+pub(super) fn provider_failed() -> DesiredFact {
+    let failure = Failure::Unavailable { status: 503 };
+    DesiredFact::ProviderFailed { provider: provider(), host: host("h1"), failure }
 }
 
 #[test]
@@ -436,24 +445,27 @@ fn facts() {
             r#"{"type":"poll-requested","provider":"app","host":"h1","actor":"eve"}"#,
         ),
         (
-            DesiredFact::DeliveryResumed {
-                host: Some(host("h1")),
-                unknown: Vec::new(),
-                epoch: 8,
-                actor: "eve".to_owned(),
-            }
-            .into(),
+            DesiredFact::DeliveryResumed { host: Some(host("h1")), epoch: 8, actor: "eve".to_owned() }.into(),
             r#"{"type":"delivery-resumed","host":"h1","epoch":8,"actor":"eve"}"#,
         ),
         (
-            DesiredFact::DeliveryResumed {
-                host: None,
-                unknown: vec![host("h1")],
-                epoch: 8,
-                actor: "eve".to_owned(),
-            }
-            .into(),
-            r#"{"type":"delivery-resumed","unknown":["h1"],"epoch":8,"actor":"eve"}"#,
+            DesiredFact::DeliveryResumed { host: None, epoch: 8, actor: "eve".to_owned() }.into(),
+            r#"{"type":"delivery-resumed","epoch":8,"actor":"eve"}"#,
+        ),
+        (
+            DesiredFact::UnknownItemsFound { hosts: vec![host("h1")] }.into(),
+            r#"{"type":"unknown-items-found","hosts":["h1"]}"#,
+        ),
+        (
+            provider_failed().into(),
+            concat!(
+                r#"{"type":"provider-failed","provider":"app","host":"h1","#,
+                r#""failure":{"kind":"unavailable","status":503}}"#
+            ),
+        ),
+        (
+            DesiredFact::ProviderRecovered { provider: provider() }.into(),
+            r#"{"type":"provider-recovered","provider":"app"}"#,
         ),
         (
             Fact::Secret(SecretFact::Removed {

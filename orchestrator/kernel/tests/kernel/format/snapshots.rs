@@ -128,21 +128,16 @@ fn state_with_every_field() {
     let revision = Revision { epoch: 0, sequence: 1 };
     let manifest = DesiredFact::ManifestStored { host: host.clone(), revision };
     let again = super::facts::item_stored(None);
-    let resumed = DesiredFact::DeliveryResumed {
-        host: Some(host.clone()),
-        unknown: Vec::new(),
-        epoch: 1,
-        actor: actor.clone(),
-    };
-    let resumed_all =
-        DesiredFact::DeliveryResumed { host: None, unknown: Vec::new(), epoch: 1, actor: actor.clone() };
+    let resumed = DesiredFact::DeliveryResumed { host: Some(host.clone()), epoch: 1, actor: actor.clone() };
+    let resumed_all = DesiredFact::DeliveryResumed { host: None, epoch: 1, actor: actor.clone() };
+    let failed = super::facts::provider_failed();
     let removed = Fact::Enrolment(EnrolmentFact::HostRemoved {
         host: crate::common::host("h3"),
         actor: actor.clone(),
         reason,
         announced: 7,
     });
-    for fact in [stored, manifest, again, resumed, resumed_all].map(Fact::from).into_iter().chain([
+    for fact in [stored, manifest, again, resumed, resumed_all, failed].map(Fact::from).into_iter().chain([
         ignored(),
         removed,
         Fact::Run(RunFact::Missed(missed)),
