@@ -7,11 +7,6 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::serve::Listener;
 use os_upgrade_test_site::authority::Authority;
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -100,20 +95,7 @@ pub(crate) async fn serve_tls(
     authority: &Authority,
     clients: Option<&Authority>,
 ) -> TlsServer {
-    let (certificate, key) = authority.certify("127.0.0.1");
-    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-    let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
-    let builder = builder.with_safe_default_protocol_versions().unwrap();
-    let verifier = clients.map(|clients| {
-        WebPkiClientVerifier::builder_with_provider(clients.roots(), provider).build().unwrap()
-    });
-    let builder = match verifier {
-        Some(verifier) => builder.with_client_cert_verifier(verifier),
-        None => builder.with_no_client_auth(),
-    };
-    let config = builder.with_single_cert(chain, key).unwrap();
+    let config = authority.server_config("127.0.0.1", clients);
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = tcp.local_addr().unwrap();
     let chains = Arc::<Mutex<Vec<usize>>>::default();

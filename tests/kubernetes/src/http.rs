@@ -12,10 +12,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use os_upgrade_test_site::authority::Authority;
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -52,15 +48,7 @@ impl From<Failure> for Unanswered {
 
 /// Presents the certificate of the authority's `127.0.0.1`.
 pub(crate) fn acceptor(authority: &Authority) -> TlsAcceptor {
-    let (certificate, key) = authority.certify("127.0.0.1");
-    let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
+    TlsAcceptor::from(Arc::new(authority.server_config("127.0.0.1", None)))
 }
 
 /// Serves one connection. One that ends early is nothing to report: some faults are just that.

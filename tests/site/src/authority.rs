@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 
 /// A certificate authority of one test.
 pub struct Authority {
@@ -52,6 +55,25 @@ impl Authority {
     pub fn certify_into(&self, subject: &str, directory: &Path, name: &str) -> [PathBuf; 2] {
         let (certificate, key) = self.certify(subject);
         [write(directory, name, "pem", &certificate), write(directory, name, "key", &key)]
+    }
+
+    /// The configuration of a TLS server with a certificate for `name`. If `clients` is given, it requires client certificates from that
+    /// authority.
+    pub fn server_config(&self, name: &str, clients: Option<&Self>) -> ServerConfig {
+        let (certificate, key) = self.certify(name);
+        let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let verifier = clients.map(|clients| {
+            WebPkiClientVerifier::builder_with_provider(clients.roots(), provider).build().unwrap()
+        });
+        let builder = match verifier {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        };
+        builder.with_single_cert(chain, key).unwrap()
     }
 
     /// The root certificates of a client that trusts only this authority.
