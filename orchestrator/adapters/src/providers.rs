@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use os_upgrade_kernel::{ConfigProvider, FileMode};
+use os_upgrade_kernel::{ConfigProvider, FileMode, SecretName};
 use os_upgrade_protocol::{HostName, ItemKind};
 use os_upgrade_provider_rules::{
     ContentBytes, CredentialsProblem, Failure, Outcome, ProviderName, Reply, Validator,
@@ -77,21 +77,26 @@ impl Providers {
         host: &HostName,
         validator: Option<&Validator>,
     ) -> Reply {
-        let credentials = match self.credentials(provider) {
+        let credentials = match self.open(provider.credentials.as_ref()) {
             Ok(credentials) => credentials,
             Err(problem) => return Failure::Credentials { problem }.into(),
+        };
+        let client_certificate = match self.open(provider.client_certificate.as_ref()) {
+            Ok(certificate) => certificate,
+            Err(problem) => return Failure::ClientCertificate { problem }.into(),
         };
         let definition = Definition {
             url: provider.url.clone(),
             path: provider.path.clone(),
+            client_certificate,
             ca: provider.ca.clone(),
             timeout: Duration::from_secs(provider.timeout.as_secs()),
         };
         self.http.ask(&provider.name, &definition, host, validator, credentials.as_ref()).await
     }
 
-    fn credentials(&self, provider: &ConfigProvider) -> Result<Option<Credentials>, CredentialsProblem> {
-        let Some(name) = &provider.credentials else { return Ok(None) };
+    fn open(&self, name: Option<&SecretName>) -> Result<Option<Credentials>, CredentialsProblem> {
+        let Some(name) = name else { return Ok(None) };
         let published = self.published.load();
         let opened = self.strongbox.open_with_origin(&published.state.strongbox, name);
         let (secret, origin) = opened.map_err(|_| CredentialsProblem::Sealed)?;

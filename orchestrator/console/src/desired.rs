@@ -51,17 +51,14 @@ impl Describe for Failure {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::HostNotInUrl => f.write_str("the name of the host would be a segment . or .. of the URL"),
-            Self::Credentials { problem } => match problem {
-                CredentialsProblem::Sealed => f.write_str(
-                    "the secret of `credentials` cannot be opened: store it, and give the leader the key of the strongbox",
-                ),
-                CredentialsProblem::OtherOrigin => f.write_str(
-                    "the secret of `credentials` is not for the provider's origin: store it with the origin of its URL",
-                ),
-                CredentialsProblem::Malformed => {
-                    f.write_str("the secret of `credentials` is neither a bearer token nor user:password")
-                }
-            },
+            Self::Credentials { problem } => {
+                let malformed = "is neither a bearer token nor user:password";
+                describe_secret(f, "credentials", *problem, malformed)
+            }
+            Self::ClientCertificate { problem } => {
+                let malformed = "is no certificate with its one private key: both must be in PEM, and the key not encrypted";
+                describe_secret(f, "client-certificate", *problem, malformed)
+            }
             Self::Unreachable { why } => write!(f, "no connection: {why}"),
             Self::TlsFailed { why } => write!(f, "TLS failed: {why}"),
             Self::TimedOut => f.write_str("it did not answer in time"),
@@ -80,5 +77,24 @@ impl Describe for Failure {
             Self::NotSealed => f.write_str("it could not be sealed to the host's key"),
             Self::NotStored => f.write_str("it could not be stored in os-upgrade:desired; it is tried again"),
         }
+    }
+}
+
+/// Why the secret that `key` of a provider names could not be used. `malformed` completes the sentence about one of another form.
+fn describe_secret(
+    f: &mut Formatter<'_>,
+    key: &str,
+    problem: CredentialsProblem,
+    malformed: &str,
+) -> fmt::Result {
+    write!(f, "the secret of `{key}` ")?;
+    match problem {
+        CredentialsProblem::Sealed => {
+            f.write_str("cannot be opened: store it, and give the leader the key of the strongbox")
+        }
+        CredentialsProblem::OtherOrigin => {
+            f.write_str("is not for the provider's origin: store it with the origin of its URL")
+        }
+        CredentialsProblem::Malformed => f.write_str(malformed),
     }
 }

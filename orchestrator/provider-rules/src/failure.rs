@@ -10,6 +10,8 @@ pub enum Failure {
     HostNotInUrl,
     /// The credentials could not be sent, so nothing was.
     Credentials { problem: CredentialsProblem },
+    /// The client certificate could not be used, so nothing was sent.
+    ClientCertificate { problem: CredentialsProblem },
     /// No connection could be made.
     Unreachable {
         /// The library's error message.
@@ -54,7 +56,7 @@ pub enum Failure {
     NotStored,
 }
 
-/// Why credentials could not be sent.
+/// Why credentials, or a client certificate, could not be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CredentialsProblem {
@@ -62,7 +64,7 @@ pub enum CredentialsProblem {
     Sealed,
     /// They are for another origin than that of the provider's URL.
     OtherOrigin,
-    /// They have characters that no header can have.
+    /// Credentials with characters that no header can have; or what is no certificate with its private key in PEM.
     Malformed,
 }
 
@@ -87,6 +89,7 @@ impl Failure {
             | Self::NotStored => Remedy::Time,
             Self::HostNotInUrl
             | Self::Credentials { .. }
+            | Self::ClientCertificate { .. }
             | Self::TlsFailed { .. }
             | Self::NotHttp { .. }
             | Self::Refused { .. }
@@ -112,6 +115,7 @@ mod tests {
             Failure::Credentials { problem: CredentialsProblem::Sealed },
             Failure::Credentials { problem: CredentialsProblem::OtherOrigin },
             Failure::Credentials { problem: CredentialsProblem::Malformed },
+            Failure::ClientCertificate { problem: CredentialsProblem::Malformed },
             Failure::Unreachable { why: why() },
             Failure::TlsFailed { why: why() },
             Failure::TimedOut,

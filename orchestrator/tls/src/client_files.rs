@@ -1,5 +1,5 @@
 //! The certificate authorities a TLS client trusts and the certificate it presents: PEM files, read when the client is
-//! made.
+//! made, or a certificate in PEM that was kept elsewhere.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use base64::prelude::BASE64_STANDARD;
 use os_upgrade_protocol::error::with_causes;
 use reqwest::{Certificate, ClientBuilder, Identity};
 use rustls::crypto::ring;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use crate::pem_file::{PemError, PemFile};
+use crate::pem_file::{self, PemError, PemFile};
 
 /// Files for `https`. Without any, the system's authorities are trusted, and no certificate is presented.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,10 +67,32 @@ fn identity(certificate: &PemFile<'_>, key: &PemFile<'_>) -> Result<Identity, Pe
         PrivateKeyDer::Pkcs8(key) => pem("PRIVATE KEY", key.secret_pkcs8_der()),
         _ => return Err(key.invalid("holds a private key of an unknown kind")),
     });
-    CertifiedKey::from_der(chain, private, &ring::default_provider())
-        .map_err(|error| key.invalid(format!("does not go with the certificate: {}", with_causes(&error))))?;
+    check_pair(chain, private).map_err(|why| key.invalid(why))?;
     Identity::from_pem(shown.as_bytes())
         .map_err(|error| certificate.invalid(format!("cannot be used: {}", with_causes(&error))))
+}
+
+/// The text is not a client certificate. It says no more, since what is wrong with PEM may quote it, private key and all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it holds no certificate with its one private key in PEM")]
+pub struct IdentityError;
+
+/// The client certificate in `pem`: certificates, of which the first has the only private key there, and the others are its chain.
+///
+/// # Errors
+/// There is something else in `pem`, or the key is encrypted or another certificate's.
+pub fn identity_from_pem(pem: &[u8]) -> Result<Identity, IdentityError> {
+    let chain = pem_file::certificates(pem).map_err(|_| IdentityError)?;
+    let private = pem_file::private_key(pem).map_err(|_| IdentityError)?;
+    check_pair(chain, private).map_err(|_| IdentityError)?;
+    Identity::from_pem(pem).map_err(|_| IdentityError)
+}
+
+/// Checks that a private key is that of the first certificate. The error is the rest of a sentence about the key.
+fn check_pair(chain: Vec<CertificateDer<'static>>, private: PrivateKeyDer<'static>) -> Result<(), String> {
+    let checked = CertifiedKey::from_der(chain, private, &ring::default_provider());
+    checked.map_err(|error| format!("does not go with the certificate: {}", with_causes(&error)))?;
+    Ok(())
 }
 
 /// `der` in PEM, in lines of 64 characters.

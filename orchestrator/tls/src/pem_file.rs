@@ -99,12 +99,7 @@ impl<'a> PemFile<'a> {
     /// # Errors
     /// There is none, or one cannot be read.
     pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, PemError> {
-        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.content).collect();
-        match all {
-            Ok(all) if !all.is_empty() => Ok(all),
-            Ok(_) => Err(self.invalid("holds no certificate in PEM")),
-            Err(error) => Err(self.invalid(format!("is not PEM: {}", with_causes(&error)))),
-        }
+        certificates(&self.content).map_err(|why| self.invalid(why))
     }
 
     /// The only private key.
@@ -112,14 +107,7 @@ impl<'a> PemFile<'a> {
     /// # Errors
     /// There is none, or more than one.
     pub fn private_key(&self) -> Result<PrivateKeyDer<'static>, PemError> {
-        let mut all = PrivateKeyDer::pem_slice_iter(&self.content);
-        let Some(Ok(private)) = all.next() else {
-            return Err(self.invalid("holds no private key in PEM; one that is encrypted cannot be used"));
-        };
-        match all.next() {
-            None => Ok(private),
-            Some(_) => Err(self.invalid("holds more than one private key")),
-        }
+        private_key(&self.content).map_err(|why| self.invalid(why))
     }
 
     /// Every certificate, each of which can be trusted as an authority.
@@ -135,6 +123,34 @@ impl<'a> PemFile<'a> {
             })?;
         }
         Ok(all)
+    }
+}
+
+/// Every certificate in `pem`, at least one.
+///
+/// # Errors
+/// There is none, or one cannot be read. The error is the rest of a sentence about `pem`, of which it may quote some.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) => Err("holds no certificate in PEM".to_owned()),
+        Err(error) => Err(format!("is not PEM: {}", with_causes(&error))),
+    }
+}
+
+/// The only private key in `pem`.
+///
+/// # Errors
+/// There is none, or more than one. The error is the rest of a sentence about `pem`.
+pub(crate) fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
+    let mut all = PrivateKeyDer::pem_slice_iter(pem);
+    let Some(Ok(private)) = all.next() else {
+        return Err("holds no private key in PEM; one that is encrypted cannot be used");
+    };
+    match all.next() {
+        None => Ok(private),
+        Some(_) => Err("holds more than one private key"),
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Definition {
     pub url: UrlTemplate,
     /// The path of the file on the host, if it becomes one: a page of HTML is expected if its name says so.
     pub path: Option<String>,
+    /// The client certificate that is presented to it.
+    pub client_certificate: Option<Credentials>,
     /// The certificate authorities to trust instead of the system's, in PEM.
     pub ca: Option<String>,
     /// How long a request may take in total.
@@ -47,6 +49,10 @@ impl Client {
             .https_only(url.scheme() == "https")
             .user_agent(USER_AGENT)
             .timeout(definition.timeout);
+        if let Some(certificate) = &definition.client_certificate {
+            let identity = certificate.identity_for(&origin);
+            builder = builder.identity(identity.map_err(|problem| Failure::ClientCertificate { problem })?);
+        }
         if let Some(pem) = &definition.ca {
             let authorities =
                 Certificate::from_pem_bundle(pem.as_bytes()).map_err(|error| not_built(&error, true))?;

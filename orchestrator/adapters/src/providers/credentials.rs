@@ -1,15 +1,18 @@
-//! The credentials that a provider wants.
+//! The credentials and the client certificate that a provider wants.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use os_upgrade_provider_rules::{CredentialsProblem, Origin};
+use os_upgrade_tls::client_files::identity_from_pem;
+use reqwest::Identity;
 use reqwest::header::HeaderValue;
 use zeroize::Zeroizing;
 
-/// An opened secret, and the origin to which it may go. A secret with a colon is `user:password`, for HTTP Basic authentication (RFC 7617);
-/// one without is a bearer token, which never has a colon (RFC 6750).
+/// An opened secret, and the origin to which it may go. In a header, a secret with a colon is `user:password`, for HTTP Basic authentication
+/// (RFC 7617); one without is a bearer token, which never has a colon (RFC 6750).
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     secret: Zeroizing<String>,
     origin: Origin,
@@ -26,23 +29,34 @@ impl Credentials {
     /// # Errors
     /// They are for another origin, or no header can have them.
     pub(super) fn header_for(&self, origin: &Origin) -> Result<HeaderValue, CredentialsProblem> {
-        if self.origin != *origin {
-            return Err(CredentialsProblem::OtherOrigin);
-        }
-        let value = if self.secret.contains(':') {
-            if self.secret.chars().any(char::is_control) {
+        let secret = self.secret_for(origin)?;
+        let value = if secret.contains(':') {
+            if secret.chars().any(char::is_control) {
                 return Err(CredentialsProblem::Malformed);
             }
-            Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(self.secret.as_bytes())))
+            Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(secret.as_bytes())))
         } else {
-            if self.secret.is_empty() || !self.secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
                 return Err(CredentialsProblem::Malformed);
             }
-            Zeroizing::new(format!("Bearer {}", *self.secret))
+            Zeroizing::new(format!("Bearer {secret}"))
         };
         let mut value = HeaderValue::from_str(&value).map_err(|_| CredentialsProblem::Malformed)?;
         value.set_sensitive(true);
         Ok(value)
+    }
+
+    /// The client certificate for connections to `origin`.
+    ///
+    /// # Errors
+    /// It is for another origin, or is none.
+    pub(super) fn identity_for(&self, origin: &Origin) -> Result<Identity, CredentialsProblem> {
+        let pem = self.secret_for(origin)?;
+        identity_from_pem(pem.as_bytes()).map_err(|_| CredentialsProblem::Malformed)
+    }
+
+    fn secret_for(&self, origin: &Origin) -> Result<&str, CredentialsProblem> {
+        if self.origin == *origin { Ok(self.secret.as_str()) } else { Err(CredentialsProblem::OtherOrigin) }
     }
 }
 

@@ -28,7 +28,8 @@ pub(super) fn while_asking(error: &reqwest::Error) -> Failure {
     }
 }
 
-/// The failure of setting a client up, which depends on nothing but authorities: those of the provider, if it has some, or the system's.
+/// The failure of setting a client up. A client certificate was checked before, so it is the authorities' fault: those of the provider, if
+/// it has some, or the system's.
 pub(super) fn not_built(error: &reqwest::Error, own: bool) -> Failure {
     let why = message(error);
     Failure::TlsFailed { why: if own { format!("`ca` holds no usable authority: {why}") } else { why } }

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use zeroize::Zeroizing;
 
 use super::*;
-use crate::test_server::{serve, serve_bytes, serve_held, serve_tls};
+use crate::test_server::{TlsServer, serve, serve_bytes, serve_held, serve_tls};
 
 const LONG: Duration = Duration::from_secs(20);
 const DATE: &str = "Sun, 01 Mar 2026 12:00:00 GMT";
@@ -34,7 +34,8 @@ fn host() -> HostName {
 }
 
 fn definition(url: &str) -> Definition {
-    Definition { url: UrlTemplate::new(url).unwrap(), path: None, ca: None, timeout: LONG }
+    let url = UrlTemplate::new(url).unwrap();
+    Definition { url, path: None, client_certificate: None, ca: None, timeout: LONG }
 }
 
 async fn ask_as(definition: &Definition, validator: Option<&Validator>) -> Reply {
@@ -289,6 +290,10 @@ async fn unreachable_servers_are_told_apart() {
     assert!(matches!(crossed, Failure::NotHttp { .. } | Failure::Cut), "{crossed:?}");
 }
 
+fn credentials(secret: &str, origin: &str) -> Credentials {
+    Credentials::new(Zeroizing::new(secret.to_owned()), Origin::new(origin).unwrap())
+}
+
 #[tokio::test]
 async fn credentials_go_to_their_origin_alone() {
     let seen = Seen::default();
@@ -308,7 +313,7 @@ async fn credentials_go_to_their_origin_alone() {
         ("user:hunter2\n", &own, malformed),
         ("", &own, malformed),
     ] {
-        let credentials = Credentials::new(Zeroizing::new(secret.to_owned()), Origin::new(origin).unwrap());
+        let credentials = credentials(secret, origin);
         let shown = format!("{credentials:?}");
         assert!(!shown.contains("hunter") && !shown.contains("user"), "{shown}");
         let reply =
@@ -325,6 +330,74 @@ async fn credentials_go_to_their_origin_alone() {
             }
         }
     }
+}
+
+/// A provider behind TLS, with this client certificate.
+fn with_certificate(server: &TlsServer, ca: &Authority, certificate: Option<Credentials>) -> Definition {
+    let url = format!("https://{}/{{host}}", server.address);
+    Definition { ca: Some(ca.pem.clone()), client_certificate: certificate, ..definition(&url) }
+}
+
+#[tokio::test]
+async fn client_certificates_are_presented() {
+    let (servers, clients) = (Authority::new("one"), Authority::new("other"));
+    let seen = Seen::default();
+    let router = Router::new().fallback(record).with_state(Arc::clone(&seen));
+    let server = serve_tls(router, &servers, Some(&clients)).await;
+    let origin = format!("https://{}", server.address);
+    let secret = |authority: &Authority, chain: &str| {
+        let (certificate, key) = authority.certify("orchestrator");
+        Some(credentials(&format!("{certificate}{key}{chain}"), &origin))
+    };
+    // A changed certificate is presented by the next request.
+    let providers = HttpProviders::default();
+    let token = credentials("token", &origin);
+    for certificate in [secret(&clients, ""), secret(&clients, &clients.pem)] {
+        let definition = with_certificate(&server, &servers, certificate);
+        let reply = providers.ask(&name(), &definition, &host(), None, Some(&token)).await;
+        assert_eq!(bytes(&reply.outcome), b"x");
+    }
+    for (certificate, expected) in
+        [(None, "it requires a certificate"), (secret(&servers, ""), "it does not accept the certificate")]
+    {
+        let definition = with_certificate(&server, &servers, certificate);
+        let failed = failure(providers.ask(&name(), &definition, &host(), None, Some(&token)).await.outcome);
+        let Failure::TlsFailed { why } = &failed else { panic!("{failed:?}") };
+        assert!(why.ends_with(expected), "{why}");
+    }
+    assert_eq!(*server.chains.lock().unwrap(), [1, 2]);
+    let requests = seen.lock().unwrap();
+    assert_eq!(requests.len(), 2, "nobody else got through");
+    assert!(requests.iter().all(|(_, headers)| headers[header::AUTHORIZATION] == "Bearer token"));
+}
+
+#[tokio::test]
+async fn unusable_client_certificates_are_not_presented() {
+    let authority = Authority::new("one");
+    let server = serve_tls(Router::new().fallback(by_path), &authority, None).await;
+    let own = format!("https://{}", server.address);
+    let (certificate, key) = authority.certify("orchestrator");
+    let (_, other_key) = authority.certify("orchestrator");
+    let whole = certificate.clone() + &key;
+    let key_line = key.lines().nth(1).unwrap();
+    for (secret, origin, problem) in [
+        ("hunter2".to_owned(), own.as_str(), CredentialsProblem::Malformed),
+        (whole.clone(), "https://files.example", CredentialsProblem::OtherOrigin),
+        (key.clone(), &own, CredentialsProblem::Malformed),
+        (certificate.clone(), &own, CredentialsProblem::Malformed),
+        (certificate.clone() + &other_key, &own, CredentialsProblem::Malformed),
+        (whole.clone() + &other_key, &own, CredentialsProblem::Malformed),
+        (whole.replace("PRIVATE", "ENCRYPTED PRIVATE"), &own, CredentialsProblem::Malformed),
+        // On one line, as of a variable that lost its line breaks.
+        (whole.replace('\n', ""), &own, CredentialsProblem::Malformed),
+    ] {
+        let definition = with_certificate(&server, &authority, Some(credentials(&secret, origin)));
+        let reply = ask_as(&definition, None).await;
+        assert_eq!(reply, Failure::ClientCertificate { problem }.into(), "{secret} {origin}");
+        let shown = format!("{definition:?}");
+        assert!(!shown.contains(key_line) && !shown.contains("hunter"), "{shown}");
+    }
+    assert!(server.chains.lock().unwrap().is_empty(), "nobody was connected to");
 }
 
 #[tokio::test]

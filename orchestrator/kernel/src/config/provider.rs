@@ -54,6 +54,9 @@ pub struct ConfigProvider {
     /// The secret with which it is asked: a bearer token, or `user:password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<SecretName>,
+    /// The secret with the client certificate that is presented to it: the certificate, its chain and its private key, in PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<SecretName>,
     /// The certificate authorities to trust instead of the system's, in PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
@@ -184,6 +187,10 @@ pub enum ProviderError {
     Selector(ProviderName),
     #[error("{name}/selector/names: {host}: {error}")]
     Host { name: ProviderName, host: HostName, error: HostUrlError },
+    #[error(
+        "{0}/client-certificate: it is presented over TLS only: give an https:// URL, or leave the certificate out"
+    )]
+    ClientCertificate(ProviderName),
     #[error("{0}/ca: it must be certificates in PEM, of at most {CA_BYTES_MAX} bytes in total")]
     Ca(ProviderName),
     #[error("{0}/poll-interval: must be at least {POLL_INTERVAL_MIN}s")]
@@ -200,6 +207,11 @@ impl ConfigProvider {
     /// Whether it is about `host`.
     pub fn selects(&self, host: &HostName) -> bool {
         self.selector.as_ref().is_none_or(|selector| selector.names.contains(host))
+    }
+
+    /// Whether the secret `name` is needed to ask it.
+    pub fn uses_secret(&self, name: &SecretName) -> bool {
+        [&self.credentials, &self.client_certificate].into_iter().flatten().any(|used| used == name)
     }
 
     /// Whether some host may be selected by both.
@@ -242,6 +254,9 @@ impl ConfigProvider {
                     error,
                 })?;
             }
+        }
+        if self.client_certificate.is_some() && self.url.example().scheme() != "https" {
+            return Err(ProviderError::ClientCertificate(name()));
         }
         if self.ca.as_ref().is_some_and(|ca| !is_pem(ca)) {
             return Err(ProviderError::Ca(name()));
@@ -357,11 +372,14 @@ mod tests {
         assert_eq!((provider.max_in_flight, provider.max_age.as_secs()), (4, 86_400));
         let all = concat!(
             r#"{"name":"app","kind":"http","url":"https://files.example/app.conf","path":"/etc/app.conf","mode":"0640","user":"root","#,
-            r#""group":"app","selector":{"names":["h1","h2"]},"credentials":"files","ca":"PEM","poll-interval":"10m","timeout":"5s","#,
-            r#""max-in-flight":8,"required":true,"max-age":"2h","on-removal":"remove"}"#
+            r#""group":"app","selector":{"names":["h1","h2"]},"credentials":"files","client-certificate":"tls","ca":"PEM","#,
+            r#""poll-interval":"10m","timeout":"5s","max-in-flight":8,"required":true,"max-age":"2h","on-removal":"remove"}"#
         );
         let provider = &parse(&format!("[{all}]")).unwrap()[0];
         assert_eq!(serde_json::to_string(provider).unwrap(), all);
+        for (name, is_used) in [("files", true), ("tls", true), ("app", false)] {
+            assert_eq!(provider.uses_secret(&SecretName::new(name).unwrap()), is_used, "{name}");
+        }
         assert_eq!(provider.mode.map(FileMode::bits), Some(0o640));
     }
 
@@ -375,6 +393,7 @@ mod tests {
             ("", ""),
             (pem, ""),
             (r#","path":"/etc/a b""#, ""),
+            (r#","client-certificate":"tls""#, ""),
             (r#","ca":"x""#, "app/ca: it must be certificates in PEM, of at most 65536 bytes in total"),
             (r#","mode":"0644""#, "app/mode: only files have one, so there must be a path"),
             (r#","user":"root""#, "app/user: only files have one"),
@@ -393,6 +412,9 @@ mod tests {
             let found = validate(&providers).err().map_or_else(String::new, |error| error.to_string());
             assert!(found.starts_with(error) && error.is_empty() == found.is_empty(), "{more}: {found}");
         }
+        let plain = r#"[{"name":"app","kind":"http","url":"http://127.0.0.1/","client-certificate":"tls"}]"#;
+        let refused = ProviderError::ClientCertificate(ProviderName::new("app").unwrap());
+        assert_eq!(validate(&parse(plain).unwrap()), Err(refused));
         for (json, message) in [
             (with(r#","mode":"4755""#), "a mode is three or four octal digits"),
             (with(r#","mode":420"#), r#"expected a string such as "0640""#),

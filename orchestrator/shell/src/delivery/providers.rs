@@ -73,7 +73,7 @@ impl Providers {
     /// Providers that need the secret `name` may answer now.
     pub(super) fn secret_stored(&mut self, name: &SecretName, now: Now) {
         for (provider, configured) in &self.configured {
-            if configured.provider.credentials.as_ref() == Some(name) {
+            if configured.provider.uses_secret(name) {
                 self.schedule.poll(now, provider, None);
             }
         }

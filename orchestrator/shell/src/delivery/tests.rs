@@ -5,7 +5,7 @@ mod regressions;
 
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::EnrolmentFact;
-use os_upgrade_kernel::{Enlisted, Trigger};
+use os_upgrade_kernel::{Enlisted, SecretName, Trigger};
 use os_upgrade_protocol::{ApplicationName, GroupName, ItemId, RunId};
 use os_upgrade_provider_rules::{Reply, Validator};
 
@@ -126,6 +126,25 @@ fn changed_providers_are_asked_anew() {
         // The token bucket begins empty.
         let asked = leader.asked(60).len() + leader.asked(1).len();
         assert_eq!(asked, usize::from(is_asked), "{change}");
+    }
+}
+
+/// What a provider lacked is there now.
+#[test]
+fn providers_of_a_stored_secret_are_asked() {
+    for (key, is_asked) in [("credentials", true), ("client-certificate", true), ("path", false)] {
+        let mut leader = Leader::new(&APP.replace(r#""kind""#, &format!(r#""{key}":"files","kind""#)));
+        leader.fence(3);
+        let (epoch, question) = leader.asked(1).remove(0);
+        leader.answer(epoch, question.ticket, given("1", &question));
+        let (name, sealed) = (SecretName::new("files").unwrap(), "sealed".to_owned());
+        leader.commit(Fact::Secret(SecretFact::Stored {
+            name,
+            sealed,
+            origin: None,
+            actor: "eve".to_owned(),
+        }));
+        assert_eq!(leader.asked(60).len(), usize::from(is_asked), "{key}");
     }
 }
 
