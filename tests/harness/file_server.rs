@@ -1,6 +1,7 @@
 //! A plain file server, as a provider of configuration: it answers as the test wants, and counts.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -10,9 +11,13 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tokio::net::TcpListener;
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
+use crate::authority::Authority;
 use crate::orchestrator::own_address;
 
 /// How the server answers every request, whatever files it has.
@@ -41,6 +46,7 @@ struct Shared {
 /// The server, which ends when it is dropped.
 #[derive(Debug)]
 pub struct FileServer {
+    scheme: &'static str,
     address: SocketAddr,
     shared: Arc<Mutex<Shared>>,
     task: JoinHandle<()>,
@@ -49,8 +55,25 @@ pub struct FileServer {
 impl FileServer {
     /// A server without files.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind(own_address()).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let tcp = TcpListener::bind(own_address()).await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        Self::new("http", address, |router| {
+            tokio::spawn(async move { axum::serve(tcp, router).await.unwrap() })
+        })
+    }
+
+    /// One that speaks TLS with a certificate of `authority`. If `clients` is given, it requires client certificates from that authority.
+    pub async fn start_with_tls(authority: &Authority, clients: Option<&Authority>) -> Self {
+        let tcp = TcpListener::bind(own_address()).await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        let config = authority.server_config(&address.ip().to_string(), clients);
+        let tls = TlsListener { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) };
+        Self::new("https", address, |router| {
+            tokio::spawn(async move { axum::serve(tls, router).await.unwrap() })
+        })
+    }
+
+    fn new(scheme: &'static str, address: SocketAddr, serve: impl FnOnce(Router) -> JoinHandle<()>) -> Self {
         let shared = Arc::new(Mutex::new(Shared {
             answers: Answers::Files,
             files: BTreeMap::new(),
@@ -58,13 +81,12 @@ impl FileServer {
             requests: Vec::new(),
         }));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
-        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { address, shared, task }
+        Self { scheme, address, shared, task: serve(router) }
     }
 
     /// The URL of what is at `path`, which may have `{host}`.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}://{}{path}", self.scheme, self.address)
     }
 
     /// Its scheme, host and port.
@@ -106,6 +128,30 @@ impl FileServer {
 impl Drop for FileServer {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Connections whose handshake has succeeded.
+struct TlsListener {
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, peer) = self.tcp.accept().await.unwrap();
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, peer);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.tcp.local_addr()
     }
 }
 

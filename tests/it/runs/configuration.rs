@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use harness::authority::Authority;
 use harness::file_server::{Answers, FileServer};
 use harness::host::{APPLICATION, Host};
 use harness::site::Site;
@@ -188,4 +189,48 @@ async fn required_configuration_is_waited_for() {
     let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!((run.result(), run.statuses()), (Some("completed"), [("h01", "upgraded")].into()));
     configured.await_file(Some("v1")).await;
+}
+
+/// "A file server" of docs/configuration.md, over TLS with a private authority, at a server that asks for a token and a client certificate.
+#[tokio::test]
+async fn a_private_server_is_asked_over_tls() {
+    let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
+    let mut configured = Configured::start().await;
+    configured.files = FileServer::start_with_tls(&servers, Some(&clients)).await;
+    let (site, files) = (&configured.site, &configured.files);
+    files.put("/h01/app.conf", CANARY);
+    files.require("Bearer not-for-others");
+    let (_, key, _) = site.orchestrator.run(&["strongbox", "key"], "").await;
+    printed(site, &["strongbox", "unseal"], &key).await;
+    let put = async |name: &str, secret: &str| {
+        printed(site, &["strongbox", "put", name, "--origin", &files.origin()], secret).await
+    };
+    put("files", "not-for-others").await;
+    let with = |ca: &str| {
+        configured.app(json!({ "credentials": "files", "client-certificate": "orchestrator", "ca": ca }))
+    };
+    let fails = async |failure: &str| {
+        eventually(&format!("the failure {failure:?}"), async || {
+            printed(site, &["providers", "list"], "").await.contains(failure).then_some(())
+        })
+        .await;
+    };
+    // Each mistake of the how-to is told in words, and nothing is sent.
+    configured.configure(&[with(&clients.pem)]).await;
+    fails("the secret of `client-certificate` cannot be opened: store it").await;
+    let (certificate, private_key) = clients.certify("orchestrator");
+    put("orchestrator", &certificate).await;
+    fails("the secret of `client-certificate` is no certificate with its one private key").await;
+    put("orchestrator", &format!("{certificate}{private_key}")).await;
+    fails("its certificate is from an authority that is not trusted").await;
+    assert_eq!(files.count(200), (0, 0));
+    configured.configure(&[with(&servers.pem)]).await;
+    configured.await_file(Some(CANARY)).await;
+    eventually("the report", async || {
+        let shown = printed(site, &["providers", "show", "app"], "").await;
+        shown.contains("applied on 1 of 1 hosts").then_some(())
+    })
+    .await;
+    let secret = private_key.lines().nth(1).unwrap();
+    assert!(!site.orchestrator.log().contains(secret));
 }
