@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -39,7 +39,14 @@ struct Shared {
     files: BTreeMap<String, Vec<u8>>,
     /// The `authorization` header that every request must have, if any.
     required: Option<String>,
-    /// Each request: its path and the status of its answer.
+    /// How long each answer takes.
+    answer_time: Duration,
+    /// When each request arrived.
+    arrivals: Vec<Instant>,
+    /// How many requests are being answered, and the most there were at once.
+    under_way: usize,
+    under_way_max: usize,
+    /// Each answered request: its path and the status of its answer.
     requests: Vec<(String, u16)>,
 }
 
@@ -78,6 +85,10 @@ impl FileServer {
             answers: Answers::Files,
             files: BTreeMap::new(),
             required: None,
+            answer_time: Duration::ZERO,
+            arrivals: Vec::new(),
+            under_way: 0,
+            under_way_max: 0,
             requests: Vec::new(),
         }));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
@@ -109,6 +120,11 @@ impl FileServer {
         self.shared().answers = answers;
     }
 
+    /// Takes this long for each answer from now on.
+    pub fn slow_down(&self, answer_time: Duration) {
+        self.shared().answer_time = answer_time;
+    }
+
     /// Refuses requests without this `authorization` header.
     pub fn require(&self, authorization: &str) {
         self.shared().required = Some(authorization.to_owned());
@@ -118,6 +134,16 @@ impl FileServer {
     pub fn count(&self, status: u16) -> (usize, usize) {
         let shared = self.shared();
         (shared.requests.len(), shared.requests.iter().filter(|(_, given)| *given == status).count())
+    }
+
+    /// When each request arrived.
+    pub fn arrivals(&self) -> Vec<Instant> {
+        self.shared().arrivals.clone()
+    }
+
+    /// The most requests that were answered at once.
+    pub fn most_at_once(&self) -> usize {
+        self.shared().under_way_max
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -157,14 +183,21 @@ impl Listener for TlsListener {
 
 async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request<Body>) -> Response {
     let path = request.uri().path().to_owned();
-    let (answers, response) = {
-        let shared = shared.lock().unwrap();
-        (shared.answers.clone(), respond(&shared, &path, request.headers()))
+    let (answer_time, response) = {
+        let mut shared = shared.lock().unwrap();
+        shared.arrivals.push(Instant::now());
+        shared.under_way += 1;
+        shared.under_way_max = shared.under_way_max.max(shared.under_way);
+        let is_silent = shared.answers == Answers::Nothing;
+        let answer_time = if is_silent { Duration::from_hours(1) } else { shared.answer_time };
+        (answer_time, respond(&shared, &path, request.headers()))
     };
-    if answers == Answers::Nothing {
-        tokio::time::sleep(Duration::from_hours(1)).await;
+    if !answer_time.is_zero() {
+        tokio::time::sleep(answer_time).await;
     }
-    shared.lock().unwrap().requests.push((path, response.status().as_u16()));
+    let mut shared = shared.lock().unwrap();
+    shared.under_way -= 1;
+    shared.requests.push((path, response.status().as_u16()));
     response
 }
 
