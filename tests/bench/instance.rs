@@ -13,6 +13,7 @@ use os_upgrade_platform::child::{self, Child};
 use reqwest::StatusCode;
 use serde_json::Value;
 
+use crate::cpu_time;
 use crate::report::mebibytes;
 
 /// Timeout of every step of a measurement.
@@ -106,12 +107,7 @@ impl Instance {
         what: &str,
         holds: impl Fn(&Value) -> bool,
     ) -> anyhow::Result<()> {
-        let given_up = Instant::now() + PATIENCE;
-        while !holds(&self.get(path).await?) {
-            ensure!(Instant::now() < given_up, "timed out waiting until {what}");
-            tokio::time::sleep(10 * POLL).await;
-        }
-        Ok(())
+        until(what, async || anyhow::Ok(holds(&self.get(path).await?))).await
     }
 
     /// The answer to `path`, whatever its status.
@@ -154,6 +150,11 @@ impl Instance {
         Ok(mebibytes(Memory::of(self.child.pid())?.highest))
     }
 
+    /// The CPU time of its process so far.
+    pub(crate) fn cpu_time(&self) -> anyhow::Result<Duration> {
+        cpu_time::of_process(self.child.pid())
+    }
+
     /// The files of its history: the database and what SQLite has beside it.
     pub(crate) fn history_files(&self) -> anyhow::Result<Vec<PathBuf>> {
         let files = fs::read_dir(data(&self.directory))?.map(|entry| Ok(entry?.path()));
@@ -178,6 +179,19 @@ impl Instance {
             tokio::time::sleep(POLL).await;
         }
     }
+}
+
+/// Waits until this holds.
+pub(crate) async fn until(
+    what: &str,
+    mut holds: impl AsyncFnMut() -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let given_up = Instant::now() + PATIENCE;
+    while !holds().await? {
+        ensure!(Instant::now() < given_up, "timed out waiting until {what}");
+        tokio::time::sleep(10 * POLL).await;
+    }
+    Ok(())
 }
 
 /// The name of the database in the data directory.

@@ -14,6 +14,8 @@
 //! - [`locks`]: FleetLock clients, and their floor;
 //! - [`reads`]: reads of the state, and their floor;
 //! - [`reboot_queue`]: Kubernetes nodes that are drained and rebooted, and their floor;
+//! - [`providers`]: configuration of hosts by a provider; [`bare_provider`]: its floor;
+//! - [`cpu_time`]: the CPU time of a process and of a thread;
 //! - [`worker_process`]: the cost of a worker for its host;
 //! - [`growth`]: what is stored after many runs, and what that costs;
 //! - [`windows`]: the next occurrence of maintenance windows, computed without a server;
@@ -22,11 +24,14 @@
 //!
 //! The workers answer at once and keep no state file, so that the orchestrator is measured and not the worker SDK.
 
+mod bare_provider;
+mod cpu_time;
 mod floor;
 mod growth;
 mod instance;
 mod locks;
 mod options;
+mod providers;
 mod reads;
 mod reboot_queue;
 mod report;

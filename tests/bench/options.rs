@@ -41,6 +41,9 @@ pub(crate) struct Options {
     /// Number of these nodes that are under way at once, of the queue and of the floor.
     #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) nodes_at_once: u32,
+    /// How often each host is polled in the row for unchanged polls.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) poll_rounds: u32,
     /// Number of runs in the row for growth, a multiple of 8.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(8..=1_000_000))]
     pub(crate) runs: u32,
@@ -89,6 +92,8 @@ pub(crate) enum RowKind {
     Worker,
     /// A reboot queue of Kubernetes nodes.
     RebootQueue,
+    /// Configuration by a provider for as many hosts as the large site has, and unchanged polls.
+    Providers,
     /// What is stored after many runs, and how long starts and takeovers take then. Only measured if it is named.
     Growth,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::growth::Growth;
 use crate::locks::{self, Journal};
 use crate::options::{Options, RowKind};
+use crate::providers;
 use crate::reboot_queue::{Hall, Size};
 use crate::report::{Pairs, Report, Target, Unit, progress};
 use crate::subscribers::Subscribers;
@@ -76,6 +77,11 @@ impl Rows {
                 Size { nodes: self.options.nodes as usize, at_once: self.options.nodes_at_once as usize };
             let mut hall = Hall::start(self.program.clone(), &directory, size).await?;
             hall.measure(report).await?;
+        }
+        if self.wants(&[RowKind::Providers]) {
+            let (hosts, rounds) = (self.options.many_hosts as usize, self.options.poll_rounds);
+            let directory = self.directory.join("providers");
+            providers::measure(&self.program, &directory, (hosts, rounds), report).await?;
         }
         if !self.wants(&RowKind::ON_TESTBEDS) {
             return Ok(());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use futures::{StreamExt as _, TryStreamExt as _};
 use os_upgrade_platform::managed_nats;
-use os_upgrade_protocol::{Action, ApplicationName, subject};
+use os_upgrade_protocol::{Action, Announcement, ApplicationName, HostKey, subject};
 use serde_json::{Value, json};
 
 use crate::instance::Instance;
@@ -58,21 +58,42 @@ impl Site {
             reply: subject::REPLIES.trim_end_matches('*').to_owned(),
         };
         let workers = Workers::new(nats, APPLICATION, subjects, machines).await?;
-        let config = json!({ "worker-applications": [{ "name": APPLICATION }] });
-        let put = instance.http().put(instance.path("/v1/config/os-upgrade")).json(&config).send().await?;
+        let site = Self { instance, workers, announced: 0 };
+        site.configure(&json!([])).await?;
+        Ok(site)
+    }
+
+    /// Configures the workers' application, with these `config-providers`.
+    pub(crate) async fn configure(&self, providers: &Value) -> anyhow::Result<()> {
+        let config =
+            json!({ "worker-applications": [{ "name": APPLICATION }], "config-providers": providers });
+        let url = self.instance.path("/v1/config/os-upgrade");
+        let put = self.instance.http().put(url).json(&config).send().await?;
         ensure!(put.status().is_success(), "the configuration was answered {}", put.status());
-        Ok(Self { instance, workers, announced: 0 })
+        Ok(())
     }
 
     /// Adds hosts with workers until there are `hosts`, and waits until the orchestrator knows them.
     pub(crate) async fn grow(&mut self, nats: &str, hosts: usize) -> anyhow::Result<()> {
         self.workers.grow(hosts).await?;
+        self.announce(nats, hosts, None).await?;
+        let known = |state: &Value| state["scheduled-workers"].as_array().map_or(0, Vec::len);
+        self.instance.until(STATE, "the orchestrator knows its hosts", |state| known(state) == hosts).await
+    }
+
+    /// Announces hosts until there are `hosts`. With a key they take configuration. Only [`Self::grow`] gives them workers.
+    pub(crate) async fn announce(
+        &mut self,
+        nats: &str,
+        hosts: usize,
+        key: Option<HostKey>,
+    ) -> anyhow::Result<()> {
         let jetstream = context(managed_nats::connect(nats).await?);
         let application = ApplicationName::new(APPLICATION)?;
         let workers = &self.workers;
         futures::stream::iter(self.announced..hosts)
             .map(async |number| {
-                let announcement = workers.announcement(host(number));
+                let announcement = Announcement { configures: key, ..workers.announcement(host(number)) };
                 let subject = subject::worker(&application, &host(number));
                 jetstream.publish(subject, announcement.to_payload().into()).await?.await?;
                 anyhow::Ok(())
@@ -81,8 +102,7 @@ impl Site {
             .try_collect::<()>()
             .await?;
         self.announced = self.announced.max(hosts);
-        let known = |state: &Value| state["scheduled-workers"].as_array().map_or(0, Vec::len);
-        self.instance.until(STATE, "the orchestrator knows its hosts", |state| known(state) == hosts).await
+        Ok(())
     }
 
     /// Starts a run. Returns the time of the request.
