@@ -1,5 +1,7 @@
 //! A worker with at most one fault, which the test kit for workers must find. Without a fault it keeps all rules, and uses
-//! none of this project's code.
+//! none of this project's code but for the sealing of configurations.
+
+mod configurations;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +15,8 @@ use futures::StreamExt;
 use os_upgrade_worker_sdk::testing::{Access, Rule};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
+
+use configurations::Configurations;
 
 /// How long an upgrade takes, and other steps that must take some time.
 const WORK: Duration = Duration::from_millis(300);
@@ -88,6 +92,7 @@ struct Host {
     name: String,
     fault: Option<Fault>,
     memory: Mutex<Memory>,
+    configurations: Arc<Configurations>,
 }
 
 /// The worker, in this process.
@@ -108,7 +113,8 @@ impl FaultyWorker {
         let unprepared = fault == Some(Fault::Of(Rule::UpgradeUnprepared));
         let memory = Memory { prepared: unprepared.then(Prepared::default), ..Memory::default() };
         let (url, name) = (url.to_owned(), name.to_owned());
-        let host = Host { url, access, name, fault, memory: Mutex::new(memory) };
+        let configurations = Configurations::new(&name, api(&access), fault.map(Fault::breaks));
+        let host = Host { url, access, name, fault, memory: Mutex::new(memory), configurations };
         let worker = Arc::new(Self { host: Arc::new(host), task: Mutex::new(None) });
         worker.run();
         worker
@@ -165,14 +171,14 @@ impl Host {
         let options = self.access.options(std::slice::from_ref(&address)).unwrap();
         let client = options.connect(address).await.unwrap();
         let jetstream = jetstream::new(client.clone());
-        let prefix = if self.has_credentials() { "os-upgrade.js" } else { "$JS.API" };
-        let api = jetstream::with_prefix(client.clone(), prefix);
+        let api = jetstream::with_prefix(client.clone(), api(&self.access));
         let commands = stream(&api, "os-upgrade:control").await;
         for other in ["os-upgrade:versions", "os-upgrade:workers"] {
             stream(&api, other).await;
         }
         self.announce(&jetstream).await;
         let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&self.configurations).follow(client.clone(), jetstream.clone()));
         if !self.is(Rule::Heartbeats) {
             tasks.spawn(send_heartbeats(client.clone(), self.name.clone()));
         }
@@ -214,6 +220,7 @@ impl Host {
             "boot-id": self.memory().boot_id(),
             "heartbeats": true,
             "reboots-on-request": true,
+            "configures": self.configurations.key(),
         });
         if !self.is(Rule::Announced) {
             self.publish(jetstream, format!("os-upgrade:workers.wrong.{}", self.name), &announcement).await;
@@ -438,6 +445,11 @@ impl Host {
         let lost = begun && self.is(Rule::Rebooted);
         Some(if lost { "the disk is gone" } else { "done" }.to_owned())
     }
+}
+
+/// The prefix of the `JetStream` API.
+const fn api(access: &Access) -> &'static str {
+    if access.credentials.is_some() { "os-upgrade.js" } else { "$JS.API" }
 }
 
 /// Waits for the stream.

@@ -10,3 +10,4 @@ mod library;
 mod output;
 mod reboots;
 mod scripts;
+mod supervised;

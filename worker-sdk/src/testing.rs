@@ -27,6 +27,9 @@
 //! # }
 //! ```
 //!
+//! A worker that announces that it takes configurations gets some, whose names begin with `check-`, and which have no files. It must not have
+//! followed a site's manifests before.
+//!
 //! Rules that need a restart of the worker or a reboot of its host are skipped unless [`Check::on_restart`] and
 //! [`Check::on_reboot`] are set. Rules that cannot be observed from outside are not checked: that the state is synced
 //! before work begins, and that a handler's error text is not mistaken for success.
@@ -121,7 +124,7 @@ impl Check {
         self
     }
 
-    /// Sets how long a handler, or the host's reboot, may take; ten minutes by default.
+    /// Sets how long a handler, such as that of a configuration, or the host's reboot may take; ten minutes by default.
     #[must_use]
     pub const fn work_wait(mut self, wait: Duration) -> Self {
         self.work_wait = wait;

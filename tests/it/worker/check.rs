@@ -1,7 +1,5 @@
 //! The test kit for workers: it passes workers that keep the rules, and finds every broken rule.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +12,13 @@ use harness::worker::{WorkerHost, worker_binary, worker_example};
 use os_upgrade_protocol::Reply;
 use os_upgrade_worker_sdk::testing::{self, Access, Check, CheckError, Report, Rule, Verdict};
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
+
+use super::supervised::{PYTHON_WORKER, Supervised, VERSIONS, python};
 
 /// How many faulty workers are checked concurrently: all of them, because a check mostly waits.
-const AT_ONCE: usize = 40;
+const AT_ONCE: usize = 50;
 /// Timeout of the checks of faulty workers. A missing action takes this long to be found.
 const SHORT: Duration = Duration::from_secs(5);
 
@@ -133,56 +132,15 @@ async fn failed_consumer_creation_is_reported() {
     assert!(row.seen.starts_with("no consumer within 1 s; the requested one was not created: "), "{report}");
 }
 
-/// A worker of any kind, restarted whenever it ends, as an init system would.
-struct Supervised {
-    directory: TempDir,
-    supervisor: Child,
-}
-
-impl Supervised {
-    /// A worker with scripts: its command line, to be run in a directory with `scripts` and `boot-id`.
-    fn start(worker: &str, scripts: &[(&str, &str)]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path();
-        std::fs::create_dir(path.join("scripts")).unwrap();
-        for (name, body) in scripts {
-            let script = path.join("scripts").join(name);
-            std::fs::write(&script, format!("#!/bin/sh\n{body}\n")).unwrap();
-            std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        std::fs::write(path.join("boot-id"), "boot-1\n").unwrap();
-        let again = format!("while :; do {worker} >>log 2>&1 & echo $! >pid; wait $!; sleep 0.1; done");
-        let supervisor = Command::new("sh").args(["-c", &again]).current_dir(path).kill_on_drop(true).spawn();
-        Self { supervisor: supervisor.unwrap(), directory }
-    }
-
-    /// The commands that restart it, and its host.
-    fn commands(&self) -> [String; 2] {
-        let at = self.directory.path().display();
-        let restart = format!("kill -9 $(cat '{at}/pid')");
-        let reboot = format!("cat /proc/sys/kernel/random/uuid >'{at}/boot-id'; {restart}");
-        [restart, reboot]
-    }
-
-    /// Runs the check command with all rules, which must hold. `access` is the check's own access to NATS.
-    async fn assert_passes(&self, url: &str, access: &[&str]) {
-        let [restart, reboot] = self.commands();
-        let more = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
-        let (code, text) = check_command(url, &[&more, access].concat()).await;
-        let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
-        assert_eq!(code, 0, "{text}\n{log}");
-        let report: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(report["holds"], Rule::ALL.len());
-    }
-}
-
-impl Drop for Supervised {
-    fn drop(&mut self) {
-        let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap_or_default();
-        // The supervisor first, or it would restart the worker.
-        let supervisor = self.supervisor.id().map(|id| id.to_string()).unwrap_or_default();
-        let _ = std::process::Command::new("kill").args(["-9", &supervisor, pid.trim()]).status();
-    }
+/// Runs the check command with all rules, which must hold, those about configurations too. `access` is the check's own access to NATS.
+async fn assert_passes(worker: &Supervised, url: &str, access: &[&str]) {
+    let [restart, reboot] = worker.commands();
+    let more = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
+    let (code, text) = check_command(url, &[&more, access].concat()).await;
+    assert_eq!(code, 0, "{text}\n{}", worker.log());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["holds"], Rule::ALL.len());
+    assert!(!text.contains("it does not announce configures"), "{text}");
 }
 
 /// The command `os-upgrade-worker check` with these options.
@@ -201,16 +159,23 @@ const EXEC: &str =
     "exec --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id";
 /// Takes longer than half the redelivery time of a command, once.
 const SLOW: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
+const SLOW_IN_PYTHON: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 6; }");
 const UPGRADE: (&str, &str) = ("upgrade", "sleep 0.3; exit 194");
 const REBOOT: (&str, &str) = ("reboot", "true");
-const VERSIONS: (&str, &str) = ("versions", r#"echo '{"linux":"1"}'"#);
+const CONFIGURE: (&str, &str) = ("configure", "true");
+const REVOKE: (&str, &str) = ("revoke", "true");
+
+/// All scripts, with this `prepare`.
+const fn with_scripts(prepare: (&'static str, &'static str)) -> [(&'static str, &'static str); 6] {
+    [prepare, UPGRADE, REBOOT, VERSIONS, CONFIGURE, REVOKE]
+}
 
 #[tokio::test]
 async fn sdk_worker_passes() {
     let server = NatsServer::start().await;
     let worker = format!("{} {EXEC} --nats {}", worker_binary().display(), server.url());
-    let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
-    worker.assert_passes(&server.url(), &[]).await;
+    let worker = Supervised::start(&worker, &with_scripts(SLOW));
+    assert_passes(&worker, &server.url(), &[]).await;
 
     // Without the restart and reboot commands some rules are skipped.
     let (code, text) = check_command(&server.url(), &[]).await;
@@ -230,7 +195,7 @@ async fn full_example_passes() {
     let [restart, reboot] = worker.commands();
     let more = ["--restart-command", &restart, "--reboot-command", &reboot];
     let (_, text) = check_command(&server.url(), &more).await;
-    let end = "29 hold, 0 broken, 1 skipped";
+    let end = "37 hold, 0 broken, 1 skipped";
     assert!(text.contains("SKIPPED  in-progress") && text.trim_end().ends_with(end), "{text}");
 }
 
@@ -256,8 +221,8 @@ async fn python_worker_passes() {
     assert!(std::fs::read_to_string(PYTHON_WORKER).unwrap().lines().count() <= 85);
     let server = NatsServer::start().await;
     let url = server.url();
-    let worker = Supervised::start(&python(&url), &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
-    worker.assert_passes(&url, &[]).await;
+    let worker = Supervised::start(&python(&url), &with_scripts(SLOW_IN_PYTHON));
+    assert_passes(&worker, &url, &[]).await;
     // A repaired worker is checked again.
     let again = check(&url, &[]).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut rows = BufReader::new(again.stdout.unwrap()).lines();
@@ -287,17 +252,6 @@ async fn python_worker_bounds_reboots_ignores_unknown() {
     let results: Vec<_> = replies.map(|reply| reply.result.as_str().to_owned()).collect();
     assert_eq!(results, ["done", "reboot-required", "the host does not reboot"]);
     assert_eq!(std::fs::read(worker.directory.path().join("reboots")).unwrap().len(), 3);
-}
-
-const PYTHON_WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../worker-sdk/examples/python/worker.py");
-const SLOW_IN_PYTHON: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 6; }");
-
-/// The command line of the worker in Python.
-fn python(url: &str) -> String {
-    const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools/nats-py");
-    assert!(Path::new(LIBRARY).join("nats").is_dir(), "nats-py is missing: run `make tools`");
-    let environment = format!("OS_UPGRADE_NATS_URL={url} BOOT_ID_FILE=boot-id PYTHONPATH='{LIBRARY}'");
-    format!("{environment} python3 '{PYTHON_WORKER}' h01 scripts")
 }
 
 /// A NATS with accounts, the environment of the worker of `h01`, and the check's command-line options.
@@ -333,8 +287,8 @@ async fn late_versions_are_found() {
 async fn sdk_worker_passes_with_credentials() {
     let (nats, environment, access) = secured(Settings::default()).await;
     let worker = format!("{environment} {} {EXEC} --nats {}", worker_binary().display(), nats.urls());
-    let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
-    worker.assert_passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
+    let worker = Supervised::start(&worker, &with_scripts(SLOW));
+    assert_passes(&worker, &nats.urls(), &access.each_ref().map(String::as_str)).await;
     // The check works neither without credentials nor with those of a host.
     let (code, text) = check_command(&nats.urls(), &["--tls-ca", &access[3]]).await;
     assert_eq!((code, text.as_str()), (1, ""));
@@ -349,6 +303,6 @@ async fn python_worker_passes_with_credentials() {
     let long = Settings { long_acks: true, domain: Some("hub") };
     let (nats, environment, access) = secured(long).await;
     let worker = format!("{environment} {}", python(&nats.urls()));
-    let worker = Supervised::start(&worker, &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
-    worker.assert_passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
+    let worker = Supervised::start(&worker, &with_scripts(SLOW_IN_PYTHON));
+    assert_passes(&worker, &nats.urls(), &access.each_ref().map(String::as_str)).await;
 }

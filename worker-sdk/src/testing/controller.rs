@@ -118,7 +118,10 @@ impl Controller {
             Err(error) if is_absent(&error.kind()) => {}
             Err(error) => return Err(nats(error)),
         }
-        for config in os_upgrade_jetstream::worker_streams() {
+        // These first: a worker that finds the others looks for these at once, and only then says that it takes configurations.
+        let of_configurations =
+            [os_upgrade_jetstream::desired_stream(), os_upgrade_jetstream::applied_stream()];
+        for config in of_configurations.into_iter().chain(os_upgrade_jetstream::worker_streams()) {
             jetstream.get_or_create_stream(config).await.map_err(nats)?;
         }
         let consumer_creator = ConsumerCreator::start(client.clone(), host.clone()).await?;

@@ -31,6 +31,14 @@ pub enum Rule {
     RebootOfOtherBoot,
     RestartRemembers,
     UpgradeCut,
+    ConfigApplied,
+    ConfigRepeated,
+    ConfigOlder,
+    ConfigOtherSite,
+    ConfigReplaced,
+    ConfigRevoked,
+    ConfigErrors,
+    ConfigEmptied,
     AckAfterReply,
     InProgress,
     Replies,
@@ -41,7 +49,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 38] = [
         Self::Announced,
         Self::DurableConsumer,
         Self::ExplicitAcks,
@@ -66,6 +74,14 @@ impl Rule {
         Self::RebootOfOtherBoot,
         Self::RestartRemembers,
         Self::UpgradeCut,
+        Self::ConfigApplied,
+        Self::ConfigRepeated,
+        Self::ConfigOlder,
+        Self::ConfigOtherSite,
+        Self::ConfigReplaced,
+        Self::ConfigRevoked,
+        Self::ConfigErrors,
+        Self::ConfigEmptied,
         Self::AckAfterReply,
         Self::InProgress,
         Self::Replies,
@@ -114,6 +130,16 @@ impl Rule {
             Self::RebootOfOtherBoot => ("reboot-of-other-boot", "answered immediately, without a reboot"),
             Self::RestartRemembers => ("restart-remembers", "finished work is remembered after a restart"),
             Self::UpgradeCut => ("upgrade-cut", "answered despite a restart during the upgrade"),
+            Self::ConfigApplied => ("config-applied", "if it takes configurations: applied and reported"),
+            Self::ConfigRepeated => ("config-repeated", "a manifest that is read again changes nothing"),
+            Self::ConfigOlder => ("config-older", "an older manifest is refused, nothing changes"),
+            Self::ConfigOtherSite => {
+                ("config-other-site", "another site's manifest is refused, nothing changes")
+            }
+            Self::ConfigReplaced => ("config-replaced", "a new item replaces the one in force"),
+            Self::ConfigRevoked => ("config-revoked", "a name that is taken out is no longer reported"),
+            Self::ConfigErrors => ("config-errors", "what cannot be opened is an error of that item alone"),
+            Self::ConfigEmptied => ("config-emptied", "an empty manifest leaves nothing"),
             Self::AckAfterReply => ("ack-after-reply", "acknowledged after the stream has stored the reply"),
             Self::InProgress => ("in-progress", "in-progress acks prevent a redelivery"),
             Self::Replies => ("replies", "with action and result, and only where one is expected"),

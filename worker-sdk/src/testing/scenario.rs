@@ -1,5 +1,6 @@
 //! The scenario of a check: sends commands and judges the rules by the worker's answers.
 
+mod configurations;
 mod reboots;
 mod restarts;
 mod tally;
@@ -85,6 +86,7 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
             }
             self.requested_reboots().await?;
             self.restarts().await?;
+            self.configurations().await?;
             self.tally().await?;
             self.delete_consumer().await?;
             self.leave_expired_prepare().await?;

@@ -135,6 +135,9 @@ be empty, or as after a finished run.
 
 The rules about reboots need an upgrade that requires one: its script exits with 194 in os-upgrade-worker exec.
 
+A worker that takes configurations gets some called check-a, check-b and so on, without files, which its handler must
+accept, and others that it cannot open. At the end none is in force. It must not have followed a site's manifests.
+
 Rules that need a restart of the worker or a reboot of its host are skipped unless commands for them are given; both
 commands are run by sh. The restart command kills the worker as a crash would, and starts it again. The reboot command
 is run once the worker has received the reboot command; if the worker really reboots the host, use `true`, otherwise
@@ -177,7 +180,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive_duration)]
     pub(crate) patience: Duration,
 
-    /// How long a prepare, an upgrade or a reboot may take
+    /// How long a prepare, an upgrade, a reboot or a configuration may take
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = positive_duration)]
     pub(crate) work_wait: Duration,
 
