@@ -8,6 +8,7 @@ mod handlers;
 mod image;
 mod library;
 mod output;
+mod python;
 mod reboots;
 mod scripts;
 mod supervised;
