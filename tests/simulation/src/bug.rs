@@ -258,11 +258,11 @@ bugs! {
     /// What a provider has for one host is sealed to another.
     GivenToAnother: "given-to-another", [] => ["given"], seed 0;
     /// An item that was not stored, or perhaps not, counts as stored.
-    LostItemIsStored: "lost-item-is-stored", [MessageLost] => ["named"], seed 2;
+    LostItemIsStored: "lost-item-is-stored", [MessageLost] => ["named"], seed 39;
     /// What a provider gives is sealed to the first key of a host, whichever is approved.
     SealedToFirstKey: "sealed-to-first-key", [KeyChanged] => ["sealed"], seed 0;
     /// A provider that has nothing for a host any more counts as one that has failed.
-    RevocationForgotten: "revocation-forgotten", [] => ["delivered"], seed 19;
+    RevocationForgotten: "revocation-forgotten", [] => ["delivered"], seed 22;
     /// Items that are older than the fence are deleted although the manifest names them.
     NamedSwept: "named-swept", [OrchestratorCrash] => ["named"], seed 0;
     /// After a restoration hosts are told what they are to have before an operator says so.

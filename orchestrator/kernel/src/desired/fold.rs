@@ -22,7 +22,7 @@ impl State {
             DesiredFact::PollRequested { .. } => {}
             DesiredFact::DeliveryResumed { host: Some(host), epoch, .. } => self.desired.resume(host, *epoch),
             DesiredFact::DeliveryResumed { host: None, epoch, .. } => self.desired.resumed = *epoch,
-            DesiredFact::UnknownItemsFound { hosts } => self.desired.tell_anew(hosts),
+            DesiredFact::UnknownItemsFound { hosts } => self.desired.unknown_found(hosts),
             DesiredFact::ProviderFailed { provider, host, failure } => {
                 let failed = FailedProvider { host: host.clone(), failure: failure.clone(), since: at };
                 self.desired.failed.insert(provider.clone(), failed);

@@ -26,6 +26,10 @@ pub struct Desired {
     /// The last restoration after which hosts were told again what they are to have.
     #[serde(default, skip_serializing_if = "is_default")]
     pub resumed: u64,
+    /// The hosts that were found, since the last restoration, to have something of which the site knew nothing. They were told so, whether or not
+    /// they have read it yet.
+    #[serde(default, skip_serializing_if = "OrdSet::is_empty")]
+    pub found: OrdSet<HostName>,
     /// The providers of which no host gets an answer any more.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub failed: OrdMap<ProviderName, FailedProvider>,
@@ -126,6 +130,7 @@ impl Desired {
     /// What hosts have may be newer than this state: each is told anew what it is to have, once an operator says so.
     pub(crate) fn restored(&mut self) {
         self.outdated = self.hosts.keys().cloned().collect();
+        self.found = OrdSet::new();
     }
 
     /// Delivery to `host` goes on in `epoch`.
@@ -133,10 +138,11 @@ impl Desired {
         self.change(host).resumed = epoch;
     }
 
-    /// `hosts` are told what they are to have, whether or not that has changed.
-    pub(super) fn tell_anew(&mut self, hosts: &[HostName]) {
+    /// `hosts`, which are to have nothing, are told so.
+    pub(super) fn unknown_found(&mut self, hosts: &[HostName]) {
         for host in hosts {
             self.change(host);
+            self.found.insert(host.clone());
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn find_unknown(state: &State, view: &View) -> Option<Fact> {
         let is_old = state
             .told(view, host)
             .is_some_and(|applied| applied.revision.epoch < epoch && !applied.items.is_empty());
-        is_old && !state.desired.hosts.contains_key(*host)
+        is_old && !state.desired.hosts.contains_key(*host) && !state.desired.found.contains(*host)
     };
     let hosts: Vec<_> = view.applied.keys().filter(is_unknown).take(FOUND_AT_ONCE_MAX).cloned().collect();
     (!hosts.is_empty()).then(|| DesiredFact::UnknownItemsFound { hosts }.into())

@@ -154,12 +154,7 @@ fn a_run_hurries_required_providers() {
     let mut leader = Leader::new(&required);
     leader.fence(3);
     let (epoch, question) = leader.asked(1).remove(0);
-    let validator = Validator::new(b"1", None, None, None);
-    leader.answer(
-        epoch,
-        question.ticket,
-        Reply { outcome: Outcome::Unchanged { validator }, retry_after: None },
-    );
+    leader.answer(epoch, question.ticket, Reply { outcome: Outcome::Removed, retry_after: None });
     assert!(leader.asked(60).is_empty());
     let enlisted = Enlisted {
         host: host("h1"),

@@ -131,13 +131,14 @@ fn state_with_every_field() {
     let resumed = DesiredFact::DeliveryResumed { host: Some(host.clone()), epoch: 1, actor: actor.clone() };
     let resumed_all = DesiredFact::DeliveryResumed { host: None, epoch: 1, actor: actor.clone() };
     let failed = super::facts::provider_failed();
+    let found = DesiredFact::UnknownItemsFound { hosts: vec![host.clone()] };
     let removed = Fact::Enrolment(EnrolmentFact::HostRemoved {
         host: crate::common::host("h3"),
         actor: actor.clone(),
         reason,
         announced: 7,
     });
-    for fact in [stored, manifest, again, resumed, resumed_all, failed].map(Fact::from).into_iter().chain([
+    for fact in [stored, manifest, again, resumed, resumed_all, failed, found].map(Fact::from).into_iter().chain([
         ignored(),
         removed,
         Fact::Run(RunFact::Missed(missed)),
