@@ -315,6 +315,7 @@ impl Driver {
             unused: self.instance.inventory().unused(),
             readiness,
             changed_setting: self.instance.changed_setting().map(str::to_owned),
+            crossed_site: self.instance.crossed_site().map(str::to_owned),
             is_read: self.instance.has_read(),
             leadership: self.instance.leadership(),
             position: self.instance.position(),

@@ -6,6 +6,7 @@ mod drain_previews;
 mod heartbeats;
 mod open_files;
 mod projection;
+mod provider_tests;
 pub(crate) mod reload;
 mod service_manager;
 mod setup;
@@ -208,12 +209,15 @@ fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
     let Opened { settings, setup, directory, projector, history, position, newest_record } = opened;
     let Setup { authenticator, tls, strongbox, locks, nodes, listener } = setup;
     let address = settings.api.listen;
+    let drains = drain_previews::of(nodes.as_ref());
+    let adapters = adapters(&settings, locks, nodes, &strongbox, &shared.published);
     let options = api::Options {
         tls,
         strongbox: strongbox.clone(),
         sites: api::Sites::new(settings.site.name.as_str(), Arc::clone(&shared.bus)),
         reports: HostReports::new(StreamedReports(Arc::clone(&shared.bus))),
-        drains: drain_previews::of(nodes.as_ref()),
+        drains,
+        provider_tests: provider_tests::of(&adapters.providers),
         ..api::Options::from_settings(&settings)
     };
     let store = position.as_ref().map(Position::knowledge);
@@ -221,7 +225,7 @@ fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
     let zones = shared.zones.borrow().clone();
     let parts = Parts {
         settings: instance_settings(&settings, directory.instance(), zones, store, newest_record),
-        adapters: adapters(&settings, locks, nodes, &strongbox, &shared.published),
+        adapters,
         strongbox,
         history: history.clone(),
         projection: channels.records,

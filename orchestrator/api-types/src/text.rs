@@ -15,10 +15,13 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::word::{Behalf, Enrolment, ItemStep, StrongboxStep};
+use crate::word::{Behalf, Enrolment, ItemStep, StrongboxStep, TestOutcome};
 
 /// Whether a host takes part in runs: all words for it.
 pub const ENROLMENTS: &[&str] = Enrolment::VARIANTS;
+
+/// How far what a provider gave for a host is: all words for it.
+pub const ITEM_STATES: &[&str] = ItemStep::VARIANTS;
 
 /// One entry per set: its description, its name in the document, and its words.
 macro_rules! words {
@@ -65,7 +68,9 @@ words! {
     /// Whether configuration can be sealed for a host: its key is approved, waits for approval, or is another than the approved one.
     KeyStateWord = KeyState::ALL.map(KeyState::as_str);
     /// How far what a provider gave for a host is.
-    ItemStateWord = ItemStep::VARIANTS.iter().copied();
+    ItemStateWord = ITEM_STATES.iter().copied();
+    /// What a provider says about a host when it is tested: a content, that it is to have nothing, or nothing that counts.
+    TestOutcomeWord = TestOutcome::VARIANTS.iter().copied();
     /// Why something does not go on, or did not.
     WhyWord = Cause::kinds();
     /// A command to a worker.

@@ -161,6 +161,20 @@ pub enum ItemStep {
     NoKey,
 }
 
+/// What a provider says about a host when it is tested.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum TestOutcome {
+    Content,
+    /// That the host is to have nothing.
+    Nothing,
+    /// Nothing that counts.
+    Failed,
+}
+
 /// For whom a slot is held.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
@@ -243,6 +257,7 @@ mod tests {
         all_known::<EntryStep>();
         all_known::<HostStep>();
         all_known::<ItemStep>();
+        all_known::<TestOutcome>();
         all_known::<NodeStepKind>();
         all_known::<RestoreSource>();
         all_known::<StopKind>();

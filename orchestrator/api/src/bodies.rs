@@ -1,5 +1,6 @@
 //! What the API says of the kernel's types: their bodies, with the sentences of the console.
 
+pub(crate) mod configuration;
 mod event;
 mod node;
 mod why;

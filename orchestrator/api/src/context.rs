@@ -14,6 +14,7 @@ use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::drain_previews::DrainPreviews;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::host_reports::HostReports;
+use os_upgrade_site::provider_tests::ProviderTests;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
@@ -169,6 +170,8 @@ pub struct Options {
     pub reports: HostReports,
     /// What drains would do; nothing by default.
     pub drains: DrainPreviews,
+    /// What providers say; nobody is asked by default.
+    pub provider_tests: ProviderTests,
     /// The file whose time is that of the last backup; none by default.
     pub last_backup: PathBuf,
 }

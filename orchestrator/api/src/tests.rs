@@ -15,6 +15,7 @@ mod nodes;
 mod openapi;
 mod outputs;
 mod pause;
+mod providers;
 mod reads;
 mod reboot_queue;
 mod run_hosts;

@@ -44,6 +44,19 @@ impl Bus {
         }
     }
 
+    /// The site whose leader has put the last fence; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// The stream cannot be read.
+    pub async fn desired_site(&self) -> Result<Option<String>, String> {
+        let stream = self.stream(subject::DESIRED_STREAM).await.map_err(|error| with_causes(&error))?;
+        let last = last_fence(&stream).await.map_err(|error| error.to_string())?;
+        Ok(last.and_then(|(_, last)| match last {
+            LastFence::Of(fence) => Some(fence.site),
+            LastFence::Unreadable => None,
+        }))
+    }
+
     /// Publishes a sealed item under the fence at this sequence.
     pub async fn publish_item(
         &self,

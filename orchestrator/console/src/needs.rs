@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
-use os_upgrade_api_types::routes::state::{HostState, Paused};
+use os_upgrade_api_types::routes::state::{DeliveryTrouble, FailedProvider, HostState, Paused};
 use os_upgrade_api_types::word::{Behalf, WhyKind, Word};
 use os_upgrade_kernel::KeyState;
 use os_upgrade_kernel::config::LockProvider;
@@ -76,6 +76,7 @@ pub fn needs(status: &Status, now: DateTime<Utc>) -> Vec<Need> {
     needs.extend(status.hosts().filter_map(foreign_mark));
     needs.extend(status.hosts().filter_map(ineffective_reboot));
     needs.extend(key(status));
+    needs.extend(status.state.delivery.iter().flat_map(delivery));
     if status.cluster.leader.is_none() {
         needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
     }
@@ -236,6 +237,35 @@ fn key(status: &Status) -> Option<Need> {
     let show = ("compare", format!("os-upgrade hosts show {}", shell_word(first)));
     let approve = ("approve it", format!("os-upgrade hosts approve {}", shell_word(first)));
     Some(Need { what, commands: vec![show, approve] })
+}
+
+/// What keeps configuration from hosts.
+fn delivery(trouble: &DeliveryTrouble<'_>) -> Vec<Need> {
+    let DeliveryTrouble { failed_providers, withheld, ahead, crossed_site } = trouble;
+    let crossed = crossed_site.iter().map(|site| {
+        let what = format!(
+            "hosts get no configuration: the stream os-upgrade:desired of this NATS account is that of site {site}; give each site an account of its own"
+        );
+        Need::from(what)
+    });
+    let withheld = withheld.iter().map(|hosts| {
+        let hosts = if *hosts == 1 { "1 host is".to_owned() } else { format!("{hosts} hosts are") };
+        let what = format!("{hosts} not told what configuration to have, because the site was restored");
+        let look = ("look", "os-upgrade desired list".to_owned());
+        Need { what, commands: vec![look, ("tell them", "os-upgrade desired resume".to_owned())] }
+    });
+    let ahead = ahead.iter().map(|host| {
+        let what = format!("{host} has newer configuration than the site knows of, and is left alone");
+        let look = ("look", "os-upgrade desired list".to_owned());
+        let resume = format!("os-upgrade desired resume {}", shell_word(host));
+        Need { what, commands: vec![look, ("tell it what this site knows", resume)] }
+    });
+    let failed = failed_providers.iter().map(|FailedProvider { name, host, failure, since }| {
+        let what = format!("provider {name} fails for every host since {since}, as for {host}: {failure}");
+        let test = format!("os-upgrade providers test {} --host={}", shell_word(name), shell_word(host));
+        Need { what, commands: vec![("try it", test)] }
+    });
+    crossed.chain(withheld).chain(ahead).chain(failed).collect()
 }
 
 /// That the mark of its node is of another journal, and the command that takes it over.
@@ -438,6 +468,51 @@ mod tests {
         assert_eq!(needs_when("2026-11-21T01:16:00Z", RUN), []);
         let of_earlier = needs_when("2026-11-21T01:15:00Z", "019aa000-0000-7000-8000-000000000000");
         assert!(of_earlier.iter().all(|need| !need.what.contains("cannot go on")), "{of_earlier:?}");
+    }
+
+    #[test]
+    fn what_keeps_configuration_from_hosts_needs_a_person() {
+        let needs = |delivery: Value| {
+            let needs = needs_of(&json!({ "status": "idle", "hosts": [], "delivery": delivery }), false, &json!([]));
+            let lines = |Need { what, commands }: Need| {
+                std::iter::once(what).chain(commands.into_iter().map(|(_, command)| command)).collect::<Vec<_>>()
+            };
+            needs.into_iter().rev().take(1).flat_map(lines).collect::<Vec<_>>()
+        };
+        let failed =
+            json!({ "name": "app", "host": "h01", "failure": "it refuses", "since": "2026-11-21T01:00:00Z" });
+        for (delivery, expected) in [
+            (
+                json!({ "failed-providers": [failed] }),
+                &[
+                    "provider app fails for every host since 2026-11-21T01:00:00Z, as for h01: it refuses",
+                    "os-upgrade providers test app --host=h01",
+                ][..],
+            ),
+            (
+                json!({ "withheld": 2 }),
+                &[
+                    "2 hosts are not told what configuration to have, because the site was restored",
+                    "os-upgrade desired list",
+                    "os-upgrade desired resume",
+                ],
+            ),
+            (
+                json!({ "ahead": ["h01"] }),
+                &[
+                    "h01 has newer configuration than the site knows of, and is left alone",
+                    "os-upgrade desired list",
+                    "os-upgrade desired resume h01",
+                ],
+            ),
+            (
+                json!({ "crossed-site": "hall-2" }),
+                &["hosts get no configuration: the stream os-upgrade:desired of this NATS account is that of site hall-2; \
+                   give each site an account of its own"],
+            ),
+        ] {
+            assert_eq!(needs(delivery), expected);
+        }
     }
 
     #[test]

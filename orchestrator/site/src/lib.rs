@@ -6,5 +6,6 @@ pub mod drain_previews;
 pub mod handle;
 pub mod host_reports;
 pub mod instances;
+pub mod provider_tests;
 pub mod published_state;
 pub mod strongbox;

@@ -25,6 +25,8 @@ pub struct PublishedState {
     pub readiness: Readiness,
     /// The setting of a stream that somebody has changed while this instance runs; `None` if all are as they must be.
     pub changed_setting: Option<String>,
+    /// The other site to which the stream of what hosts are to have belongs, if this instance leads and it does.
+    pub crossed_site: Option<String>,
     /// Whether the journal has been read to its end since the start. Before that, the state is out of date.
     pub is_read: bool,
     /// Who leads.

@@ -43,6 +43,7 @@ const REFUSED: [(&str, i32, &str); 20] = [
     ("reboot-queue add --file", 5, "h99 has announced no worker"),
     ("providers show app", 1, "there is no provider app"),
     ("providers poll app", 5, "there is no provider app"),
+    ("providers test app", 5, "there is no provider app"),
     ("desired resume h01", 5, "h01 neither is to have any configuration"),
     ("lock forget", 5, "are not reclaimed"),
 ];

@@ -17,6 +17,7 @@ use crate::lists::list;
 use crate::node::HostNode;
 use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
+use crate::routes::providers::HostConfiguration;
 use crate::routes::reboot_queue::EntryIndex;
 use crate::text::{
     AuditReasonText, EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostKeyText,
@@ -195,6 +196,7 @@ fn host() -> Value {
         "decided-by": "anna",
         "decided-at": "2026-11-20T12:00:00Z",
         "key": {"status": "pinned", "approved": KEY, "approved-by": "anna", "approved-at": "2026-11-20T12:00:00Z", "announced": KEY, "application": "os-upgrade-debian"},
+        "configurations": [{"provider": "app", "state": "applied", "since": "2026-11-20T12:00:07Z"}],
         "announced-at": "2026-11-20T11:58:00Z",
         "last-upgraded-at": "2026-10-24T01:07:12Z",
         "last-result": {"run": "019aa3f0-0000-7000-8000-000000000001", "status": "upgraded"},
@@ -470,6 +472,10 @@ pub struct Host<'a> {
     /// Its key; absent if it takes no configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyOfHost<'a>>,
+    /// The providers of configuration that select it, and how far what each gave is there; absent if none does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub configurations: Vec<HostConfiguration<'a>>,
     /// When the bus stored the last announcement of a worker on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announced_at: Option<Stamp>,

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use crate::body::Stamp;
 use crate::query::Validate;
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
-use crate::text::ItemStateWord;
-use crate::word::{ItemStep, Word};
+use crate::text::{ItemStateWord, TestOutcomeWord};
+use crate::word::{ItemStep, TestOutcome, Word};
 
 const NAMES: &[PathName] =
     &[PathName::new("name", "the name of a provider", Shape::inline::<String>(), Some("app"))];
@@ -89,6 +89,24 @@ pub const POLL: Route<Poll> = Route::new(
     Answer::new(409, "the provider selects no such host, or no key of the host is approved"),
 ]);
 
+/// The instance that is asked asks the provider. Nothing follows from the answer, and nobody gets the content.
+pub const TEST: Route<TestProvider> = Route::new(
+    Method::Post,
+    "/v1/state/config-providers/{name}/test",
+    OPERATOR,
+    Tag::Configuration,
+    "test-config-provider",
+    "Ask a provider about a host, and tell whether and what it answers",
+)
+.names(NAMES)
+.body::<TestProvider>(|| json!({"host": "h01"}))
+.answers(&[
+    Answer::json("what the provider says", Shape::of::<ProviderTest>(), || {
+        json!({"outcome": "content", "bytes": 412, "millis": 23})
+    }),
+    Answer::new(404, "there is no such provider, or no such host"),
+]);
+
 /// The hosts that are not told what they are to have, until somebody says so.
 pub const WITHHELD: Route = Route::new(
     Method::Get,
@@ -154,6 +172,9 @@ pub struct Provider<'a> {
     /// How asking about that one failed last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Since when it fails for every host; absent if it answers about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_since: Option<Stamp>,
 }
 
 /// A provider with each host that it selects.
@@ -166,12 +187,51 @@ pub struct ProviderHosts<'a> {
     pub on: Vec<ProviderHost<'a>>,
 }
 
-/// How far what a provider gave for a host is.
+/// About which host a provider is tested.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestProvider {
+    pub host: String,
+}
+
+/// What a provider says about a host.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProviderTest {
+    #[schema(value_type = TestOutcomeWord)]
+    pub outcome: Word<TestOutcome>,
+    /// How many bytes the content has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// How it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// How long it took, in milliseconds.
+    pub millis: u64,
+}
+
+/// A host that a provider selects, and how far what it gave is there.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ConfigProviderHost)]
 #[serde(rename_all = "kebab-case")]
 pub struct ProviderHost<'a> {
     pub host: Cow<'a, str>,
+    #[serde(flatten)]
+    pub progress: ConfigurationProgress,
+}
+
+/// A provider that selects a host, and how far what it gave is there.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct HostConfiguration<'a> {
+    pub provider: Cow<'a, str>,
+    #[serde(flatten)]
+    pub progress: ConfigurationProgress,
+}
+
+/// How far what a provider gave for a host is.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ConfigurationProgress {
     #[schema(value_type = ItemStateWord)]
     pub state: Word<ItemStep>,
     /// Why it is not applied, as the host's worker says, or how asking the provider failed last.

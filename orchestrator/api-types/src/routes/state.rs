@@ -177,6 +177,9 @@ pub struct State<'a> {
     /// The reboot queue in brief; absent while it is enabled and empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reboot_queue: Option<QueueInBrief>,
+    /// What keeps configuration from hosts; absent if nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliveryTrouble<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_upgrade_info: Option<CurrentUpgrade<'a>>,
     /// The last run of the whole site that has ended.
@@ -220,6 +223,38 @@ pub struct QueueInBrief {
     /// Why no entry can start; absent if one can, or none is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+}
+
+/// What keeps configuration from hosts.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct DeliveryTrouble<'a> {
+    /// The providers that fail for every host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub failed_providers: Vec<FailedProvider<'a>>,
+    /// How many hosts are not told what they are to have, because the site was restored; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<usize>,
+    /// The hosts that have something newer than the site knows of, and are not told either; at most ten of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub ahead: Vec<Cow<'a, str>>,
+    /// The other site to which the stream of what hosts are to have belongs, as the leader has found; absent if it does not, and on other instances.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crossed_site: Option<Cow<'a, str>>,
+}
+
+/// A provider that fails for every host.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct FailedProvider<'a> {
+    pub name: Cow<'a, str>,
+    /// A host about which it was asked.
+    pub host: Cow<'a, str>,
+    /// How that failed.
+    pub failure: String,
+    pub since: Stamp,
 }
 
 /// Hosts whose turn has not come for so long that somebody should look.

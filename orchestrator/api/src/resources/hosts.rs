@@ -214,6 +214,7 @@ impl Serialize for Entry<'_> {
             decided_at: decided.map(|(_, since)| Stamp(since)),
             deferred: published.state.enrolment.deferred.get(name).map(deferred),
             key: key(published, name),
+            configurations: bodies::configuration::of_host(published, name),
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
             last_upgraded_at: published.state.last_upgrades.of(name).copied().map(Stamp),
             last_result: last_result(&published.state, name),

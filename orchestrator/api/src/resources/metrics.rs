@@ -5,6 +5,7 @@ mod hosts;
 mod instance;
 mod nodes;
 mod prometheus_text;
+mod providers;
 mod reboots;
 mod runs;
 mod value;
@@ -125,6 +126,7 @@ pub(crate) fn text(
         describe_missed_runs(&mut registry, &published.state.missed);
         reboots::describe(&mut registry, &published.state, &published.view, now);
         nodes::describe(&mut registry, &published.state, now);
+        providers::describe(&mut registry, published, now);
     }
     if let Some(totals) = &stored.totals {
         runs::describe_totals(&mut registry, totals);

@@ -6,31 +6,34 @@ use axum::response::Response;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::query::{NoParameters, Validate};
 use os_upgrade_api_types::routes::providers::{
-    LIST, POLL, Poll, Provider, ProviderHost, ProviderHosts, Providers, READ, RESUME, ResumeDelivery,
-    WITHHELD, WithheldHost, WithheldHosts,
+    LIST, POLL, Poll, Provider, ProviderHost, ProviderHosts,
+    ProviderTest, Providers, READ, RESUME, ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHost,
+    WithheldHosts,
 };
-use os_upgrade_api_types::word::{ItemStep, Word};
+use os_upgrade_api_types::word::{TestOutcome, Word};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{self as kernel, ConfigProvider, DesiredOperation, ItemState, Request};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
 use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_site::provider_tests::{Said, Tested};
 use os_upgrade_site::published_state::PublishedState;
 
+use crate::bodies::configuration;
 use crate::context::Api;
 use crate::http::error::Problem;
-use crate::http::extract::{Actor, Name, OptionalBody, Params};
+use crate::http::extract::{Actor, Body, Name, OptionalBody, Params};
 use crate::http::reply;
+use crate::resources::hosts;
 use crate::routes::Routes;
 
-/// The longest error of a worker that is shown, in characters.
-const ERROR_CHARS_MAX: usize = 300;
 
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .route(&LIST, list)
         .route(&READ, read)
         .route(&POLL, poll)
+        .route(&TEST, test)
         .route(&WITHHELD, withheld)
         .route(&RESUME, resume)
 }
@@ -51,10 +54,12 @@ async fn read(
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
     let published = api.published()?;
-    let name = provider_name(&name)?;
-    let provider = published.state.config.as_ref().and_then(|config| config.provider(&name));
-    let provider = provider.ok_or_else(|| Problem::not_found(format!("there is no provider {name}")))?;
-    let on = selected(&published, provider).map(|host| on_host(&published, provider, host)).collect();
+    let provider = find(&published, &name)?;
+    let on = selected(&published, provider).map(|host| ProviderHost {
+        host: host.as_str().into(),
+        progress: configuration::progress(&published, provider, host),
+    });
+    let on = on.collect();
     reply::json(&ProviderHosts { provider: summary(&published, provider), on })
 }
 
@@ -70,6 +75,29 @@ async fn poll(
     api.change(Request { actor, validate: params.is_validation(), operation }).await
 }
 
+async fn test(
+    State(api): State<Api>,
+    Name(name): Name,
+    Params(NoParameters {}): Params<NoParameters>,
+    Body(TestProvider { host }): Body<TestProvider>,
+) -> Result<Response, Problem> {
+    let published = api.published()?;
+    let provider = find(&published, &name)?;
+    let known = HostName::new(&host).ok().filter(|host| hosts::is_known(&published, host));
+    let host = known.ok_or_else(|| Problem::not_found(format!("there is no host {host:?}")))?;
+    let tested = api.options.provider_tests.test(provider, &host).await;
+    let Tested { said, took } = tested.ok_or_else(|| {
+        Problem::unavailable("this instance asks as many providers as it may; try again in a moment".to_owned())
+    })?;
+    let (outcome, bytes, failure) = match said {
+        Said::Content { bytes } => (TestOutcome::Content, Some(bytes as u64), None),
+        Said::Nothing => (TestOutcome::Nothing, None, None),
+        Said::Failed(failure) => (TestOutcome::Failed, None, Some(describe(&failure).to_string())),
+    };
+    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    reply::json(&ProviderTest { outcome: Word::Known(outcome), bytes, failure, millis })
+}
+
 async fn withheld(
     State(api): State<Api>,
     Params(NoParameters {}): Params<NoParameters>,
@@ -80,7 +108,7 @@ async fn withheld(
         host: withheld.host.as_str().into(),
         ahead: withheld.is_ahead,
         gains: withheld.gains.into_iter().map(|name| name.as_str().into()).collect(),
-        loses: withheld.loses.into_iter().map(|name| one_line(name, ERROR_CHARS_MAX).into()).collect(),
+        loses: withheld.loses.into_iter().map(|name| one_line(name, configuration::ERROR_CHARS_MAX).into()).collect(),
     });
     reply::json(&WithheldHosts { hosts: hosts.collect() })
 }
@@ -96,6 +124,13 @@ async fn resume(
     api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }
 
+/// The provider `name`.
+fn find<'a>(published: &'a PublishedState, name: &str) -> Result<&'a ConfigProvider, Problem> {
+    let name = provider_name(name)?;
+    let provider = published.state.config.as_ref().and_then(|config| config.provider(&name));
+    provider.ok_or_else(|| Problem::not_found(format!("there is no provider {name}")))
+}
+
 fn provider_name(text: &str) -> Result<ProviderName, Problem> {
     ProviderName::new(text).map_err(|error| Problem::bad_request(error.to_string()))
 }
@@ -107,20 +142,12 @@ fn host_of(name: Option<&str>) -> Result<Option<HostName>, Problem> {
 }
 
 /// The hosts that take part and are selected by `provider`.
-fn selected<'a>(
+pub(crate) fn selected<'a>(
     published: &'a PublishedState,
     provider: &'a ConfigProvider,
 ) -> impl Iterator<Item = &'a HostName> {
     let hosts = published.view.hosts.keys();
     hosts.filter(|host| published.state.enrolled(host).takes_part() && provider.selects(host))
-}
-
-fn last_poll<'a>(
-    published: &'a PublishedState,
-    provider: &ConfigProvider,
-    host: &HostName,
-) -> Option<&'a kernel::Poll> {
-    published.view.polls.as_ref()?.get(&provider.name)?.get(host)
 }
 
 fn summary<'a>(published: &'a PublishedState, provider: &'a ConfigProvider) -> Provider<'a> {
@@ -131,7 +158,7 @@ fn summary<'a>(published: &'a PublishedState, provider: &'a ConfigProvider) -> P
         hosts += 1;
         let is_applied = state.item_state(view, host, &provider.name) == ItemState::Applied;
         applied += usize::from(is_applied);
-        let Some(poll) = last_poll(published, provider, host) else { continue };
+        let Some(poll) = configuration::last_poll(published, provider, host) else { continue };
         confirmed += usize::from(poll.confirmed_at.is_some());
         if let Some(how) = &poll.failure {
             failing += 1;
@@ -148,33 +175,6 @@ fn summary<'a>(published: &'a PublishedState, provider: &'a ConfigProvider) -> P
         failing: view.polls.as_ref().map(|_| failing),
         failing_host: failure.map(|(host, _)| host.as_str().into()),
         failure: failure.map(|(_, how)| describe(how).to_string()),
-    }
-}
-
-fn on_host<'a>(
-    published: &'a PublishedState,
-    provider: &ConfigProvider,
-    host: &'a HostName,
-) -> ProviderHost<'a> {
-    let (state, view) = (&published.state, &published.view);
-    let poll = last_poll(published, provider, host);
-    let item = state.desired.item(host, &provider.name);
-    let has_key = state.has_approved_key(view, host);
-    let (step, error) = match state.item_state(view, host, &provider.name) {
-        ItemState::Failed { error } => (ItemStep::Failed, Some(one_line(error, ERROR_CHARS_MAX))),
-        ItemState::Applied => (ItemStep::Applied, None),
-        ItemState::Withheld => (ItemStep::Withheld, None),
-        ItemState::Nothing | ItemState::Pending | ItemState::Revoking if !has_key => (ItemStep::NoKey, None),
-        ItemState::Nothing => (ItemStep::Nothing, None),
-        ItemState::Pending => (ItemStep::Pending, None),
-        ItemState::Revoking => (ItemStep::Revoking, None),
-    };
-    let failure = poll.and_then(|poll| poll.failure.as_ref());
-    ProviderHost {
-        host: host.as_str().into(),
-        state: Word::Known(step),
-        detail: error.or_else(|| failure.map(|how| describe(how).to_string())),
-        since: item.map(|item| Stamp(item.since)),
-        confirmed_at: poll.and_then(|poll| poll.confirmed_at).map(Stamp),
+        failed_since: state.desired.failed.get(&provider.name).map(|failed| Stamp(failed.since)),
     }
 }

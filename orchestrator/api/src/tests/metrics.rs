@@ -24,7 +24,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 /// The metrics of an API, with the samples whose names begin with one of `prefixes`.
-async fn samples(api: &TestApi, options: &Options, prefixes: &[&str]) -> Vec<String> {
+pub(super) async fn samples(api: &TestApi, options: &Options, prefixes: &[&str]) -> Vec<String> {
     let stored = resources::metrics::Stored {
         totals: Some(api.history.totals().await.unwrap()),
         ..Default::default()

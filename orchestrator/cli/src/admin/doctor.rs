@@ -6,6 +6,7 @@ mod bus;
 mod check;
 mod cluster;
 mod commands;
+mod configuration;
 mod files;
 mod hosts;
 mod kept;

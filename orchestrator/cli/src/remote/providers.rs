@@ -1,12 +1,16 @@
 //! `os-upgrade providers` and `desired`: where configuration of hosts comes from, how far it is, and whether hosts are told.
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::providers::{
-    LIST, POLL, Poll, Provider, ProviderHosts, Providers as ProviderList, READ, RESUME, ResumeDelivery,
-    WITHHELD, WithheldHosts,
+    LIST, POLL, Poll, Provider, ProviderHosts, ProviderTest, Providers as ProviderList, READ, RESUME,
+    ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHosts,
 };
+use os_upgrade_api_types::word::TestOutcome;
 use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::text::sanitized;
 use os_upgrade_provider_rules::ProviderName;
+use serde::Deserialize as _;
 
 use super::completion;
 use super::options::Remote;
@@ -21,6 +25,12 @@ pub(crate) enum Command {
     /// Show how far the configuration of each host is that a provider selects
     #[command(after_help = examples!["providers show app", "providers show app -o json"])]
     Show(Of),
+    /// Ask a provider about a host, and show whether and what it answers
+    ///
+    /// The instance that is asked asks, with the provider's credentials. Nothing follows from the answer, and the content is not shown. Ends with 1 if
+    /// the provider fails.
+    #[command(after_help = examples!["providers test app --host h01", "providers test app --host h01 -o json"])]
+    Test(TestOptions),
     /// Ask a provider at once, about one host or all
     ///
     /// Providers are asked in their poll interval otherwise. A server's Retry-After still holds.
@@ -45,6 +55,18 @@ pub(crate) struct PollOptions {
     /// The host about which it is asked; all without it
     #[arg(long, value_name = "NAME", add = completion::hosts())]
     host: Option<HostName>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TestOptions {
+    /// The provider
+    #[arg(value_name = "NAME", value_parser = ProviderName::new)]
+    name: ProviderName,
+    /// The host about which it is asked
+    #[arg(long, value_name = "NAME", add = completion::hosts())]
+    host: HostName,
     #[command(flatten)]
     remote: Remote,
 }
@@ -82,6 +104,16 @@ pub(super) async fn run(command: Command) -> Result<(), Failure> {
             let provider = remote.client()?.call(READ.named([name.as_str()])).await?;
             remote.output.show::<ProviderHosts<'_>>(&provider)
         }
+        Command::Test(TestOptions { name, host, remote }) => {
+            let body = TestProvider { host: host.to_string() };
+            let tested = remote.client()?.call_with_body(TEST.named([name.as_str()]), &body).await?;
+            remote.output.show::<ProviderTest>(&tested)?;
+            let tested = ProviderTest::deserialize(&tested).map_err(anyhow::Error::from)?;
+            if tested.outcome.is(|outcome| outcome == TestOutcome::Failed) {
+                return Err(anyhow!("provider {name} does not say what {host} is to have").into());
+            }
+            Ok(())
+        }
         Command::Poll(PollOptions { name, host, remote }) => {
             let body = Poll { host: host.map(|host| host.to_string()) };
             remote.client()?.call_with_body(POLL.named([name.as_str()]), &body).await?;
@@ -107,6 +139,17 @@ pub(super) async fn run_desired(command: Desired) -> Result<(), Failure> {
     }
 }
 
+impl View for ProviderTest {
+    fn text(&self, _canvas: &Canvas) -> String {
+        let took = format!("in {} ms", self.millis);
+        match (self.bytes, &self.failure) {
+            (Some(bytes), _) => format!("a content of {bytes} bytes {took}"),
+            (None, Some(failure)) => format!("{} {took}", sanitized(failure)),
+            (None, None) => format!("the host is to have nothing: the server has no such file; {took}"),
+        }
+    }
+}
+
 impl View for ProviderList<'static> {
     fn text(&self, canvas: &Canvas) -> String {
         self.providers.text(canvas)
@@ -124,7 +167,7 @@ impl View for ProviderList<'static> {
 impl View for ProviderHosts<'static> {
     fn text(&self, canvas: &Canvas) -> String {
         let Provider { applied, hosts, url, .. } = &self.provider;
-        let head = os_upgrade_protocol::text::sanitized(url);
+        let head = sanitized(url);
         format!("{head}: applied on {applied} of {hosts} hosts\n\n{}", self.on.text(canvas))
     }
 

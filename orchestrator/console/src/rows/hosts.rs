@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::hosts::{Deferred, Host, HostSlot, KeyOfHost, LastResult};
+use os_upgrade_api_types::routes::providers::HostConfiguration;
 use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::{HostStatus, KeyState};
 use os_upgrade_protocol::HostKey;
@@ -118,6 +119,15 @@ fn key(
     format!("{what}; {} may not take configuration too", refused_applications.join(", "))
 }
 
+/// Each provider that selects it with how far that is.
+fn configurations(host: &Host<'_>) -> String {
+    let one = |it: &HostConfiguration<'_>| {
+        let detail = it.progress.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        format!("{} {}{detail}", it.provider, it.progress.state)
+    };
+    host.configurations.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
 fn last_run(LastResult { run, status, why, late_answer, not_reached }: &LastResult<'_>) -> String {
     let why = why.as_ref().map(|why| format!(": {}", why.text)).unwrap_or_default();
     let late = late_answer.as_ref().map(|late| format!("; {}", describe(late))).unwrap_or_default();
@@ -178,6 +188,7 @@ pub fn details(host: &Host<'_>, zone: Zone) -> Vec<Detail> {
         ("decided", time(host.decided_at)),
         ("deferred", host.deferred.as_ref().map(|it| deferred(it, zone))),
         ("key", host.key.as_ref().map(|it| key(it, zone))),
+        ("configuration", full(configurations(host))),
         ("announced", time(host.announced_at)),
         ("upgraded", time(host.last_upgraded_at)),
         ("last run", host.last_result.as_ref().map(last_run)),

@@ -27,10 +27,10 @@ impl Row for Provider<'static> {
 impl Row for ProviderHost<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("HOST", |on, _| on.host.to_string()),
-        Column::new("STATE", |on, _| on.state.to_string()),
-        Column::whole("SINCE", |on, zone| zone.stamp_or(on.since, "")),
-        Column::whole("CONFIRMED", |on, zone| zone.stamp_or(on.confirmed_at, "")),
-        Column::text("DETAIL", |on, _| on.detail.clone().unwrap_or_default()),
+        Column::new("STATE", |on, _| on.progress.state.to_string()),
+        Column::whole("SINCE", |on, zone| zone.stamp_or(on.progress.since, "")),
+        Column::whole("CONFIRMED", |on, zone| zone.stamp_or(on.progress.confirmed_at, "")),
+        Column::text("DETAIL", |on, _| on.progress.detail.clone().unwrap_or_default()),
     ];
     const NONE: &'static str = "the provider selects no host that takes part";
 

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
-use super::{hosts, kept, limits, rights};
+use super::{configuration, hosts, kept, limits, rights};
 
 const NATS: &str = "NATS";
 
@@ -118,6 +118,7 @@ async fn streams(
     checks.push(loss_check(bus, settings, folded).await?);
     checks.extend(journal(bus).await);
     checks.extend(rights::examine(bus).await);
+    checks.extend(configuration::examine_stream(bus, settings.site.name.as_str()).await);
     let lease = match bus.lease_holder().await? {
         Some(holder) if holder.restores => format!("instance {} restores the streams", holder.instance),
         Some(holder) => format!("instance {} leads", holder.instance),
@@ -179,7 +180,8 @@ async fn journal(bus: &Bus) -> Vec<Check> {
                 0 => Vec::new(),
                 _ => hosts::examine(bus, &follower.state).await,
             };
-            [read].into_iter().chain(hosts).chain(kept::examine(&follower.state)).collect()
+            let delivery = configuration::examine(&follower.state);
+            [read].into_iter().chain(hosts).chain(kept::examine(&follower.state)).chain(delivery).collect()
         }
         Ok(Err(error)) => vec![Check::problem(NAME, with_causes(&error), error.advice())],
         Err(error) => vec![Check::problem(NAME, with_causes(&error), "check NATS")],

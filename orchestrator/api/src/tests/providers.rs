@@ -1,0 +1,154 @@
+//! Providers of configuration: how they are tested, and how far hosts are.
+
+use chrono::TimeDelta;
+use os_upgrade_kernel::fact::{ConfigFact, DesiredFact, EnrolmentFact};
+use os_upgrade_kernel::{ConfigProvider, Configures, Fact, Poll};
+use os_upgrade_protocol::{ApplicationName, Applied, AppliedItem, HostKey, ItemId, ItemKind, Revision};
+use os_upgrade_provider_rules::{Failure, ProviderName};
+use os_upgrade_site::provider_tests::{ProviderTests, Said, Test, Tested, TestsProviders};
+
+use super::*;
+
+const KEY: HostKey = HostKey::new([1; 32]);
+
+fn app() -> ProviderName {
+    ProviderName::new("app").unwrap()
+}
+
+fn apply(site: &mut TestSite, fact: impl Into<Fact>) {
+    site.state.apply(site.now, &fact.into()).unwrap();
+}
+
+/// A site with h01, which has applied what `app` gave, and h02, which has not said so yet.
+fn site() -> TestSite {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let provider = json!({ "name": "app", "kind": "http", "url": "https://files.example/{host}" });
+    let config = Some(serde_json::from_value(json!({ "config-providers": [provider] })).unwrap());
+    apply(&mut site, ConfigFact::Replaced { config, actor: "eve".to_owned(), difference: Vec::new() });
+    let (item, sealed) = (ItemId::new("Zm9v").unwrap(), Revision { epoch: 0, sequence: 1 });
+    for name in ["h01", "h02"] {
+        let application = ApplicationName::new("os-upgrade-test").unwrap();
+        site.view.hosts.get_mut(&host(name)).unwrap().configures = Some(Configures { application, key: KEY });
+        apply(&mut site, EnrolmentFact::KeyPinned { host: host(name), key: KEY, actor: None });
+        let (item, fingerprint) = (item.clone(), None);
+        let stored =
+            DesiredFact::ItemStored { host: host(name), provider: app(), item, bytes: 600, sealed, fingerprint };
+        apply(&mut site, stored);
+    }
+    let told =
+        AppliedItem { kind: ItemKind::Configuration, name: "app".to_owned(), id: Some(item), error: None };
+    let applied =
+        Applied { site: site.state.settings.site.clone(), revision: sealed, items: vec![told], refused: None };
+    site.view.applied.insert(host("h01"), Arc::new(applied));
+    site
+}
+
+/// Nothing of `app` but a failure about h01, and that for ten minutes.
+fn failed(site: &mut TestSite) {
+    let failure = Failure::Refused { status: 403 };
+    let fact = DesiredFact::ProviderFailed { provider: app(), host: host("h01"), failure: failure.clone() };
+    apply(site, fact);
+    let poll = Poll { confirmed_at: Some(site.now - TimeDelta::minutes(10)), failures: 3, failure: Some(failure) };
+    site.view.polls = Some([(app(), [(host("h01"), poll)].into_iter().collect())].into_iter().collect());
+}
+
+#[derive(Debug)]
+struct Says(Said);
+
+impl TestsProviders for Says {
+    fn test<'a>(&'a self, provider: &'a ConfigProvider, host: &'a HostName) -> Test<'a> {
+        assert_eq!((provider.name.as_str(), host.as_str()), ("app", "h01"));
+        Box::pin(std::future::ready(Tested { said: self.0.clone(), took: Duration::from_millis(7) }))
+    }
+}
+
+#[tokio::test]
+async fn providers_are_tested() {
+    let api = TestApi::new(site(), &[]).await;
+    let test = async |says: Option<Said>, request: &str, body: &str| {
+        let provider_tests = says.map(|says| ProviderTests::new(Says(says))).unwrap_or_default();
+        let options = Options { provider_tests, ..Options::default() };
+        let router = router(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
+        let response = router.oneshot(build(request, "application/json", body)).await.unwrap();
+        let status = response.status().as_u16();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    let h01 = r#"{"host":"h01"}"#;
+    let path = "POST /v1/state/config-providers/app/test";
+    for (says, expected) in [
+        (Said::Content { bytes: 412 }, json!({ "outcome": "content", "bytes": 412, "millis": 7 })),
+        (Said::Nothing, json!({ "outcome": "nothing", "millis": 7 })),
+        (
+            Said::Failed(Failure::Refused { status: 403 }),
+            json!({ "outcome": "failed", "failure": "it refuses the request with status 403", "millis": 7 }),
+        ),
+    ] {
+        assert_eq!(test(Some(says), path, h01).await, (200, expected));
+    }
+    assert_eq!(test(None, path, h01).await.0, 503);
+    let unknown = test(Some(Said::Nothing), path, r#"{"host":"h99"}"#).await;
+    assert_eq!(unknown, (404, error("there is no host \"h99\"")));
+    let unknown = test(Some(Said::Nothing), "POST /v1/state/config-providers/net/test", h01).await;
+    assert_eq!(unknown, (404, error("there is no provider net")));
+}
+
+#[tokio::test]
+async fn hosts_have_configurations() {
+    let api = TestApi::new(site(), &[]).await;
+    for (name, state) in [("h01", "applied"), ("h02", "pending")] {
+        let (_, shown) = api.call(&format!("GET /v1/state/os-upgrade/hosts/{name}"), "").await;
+        let expected = json!([{ "provider": "app", "state": state, "since": "2026-11-21T05:00:00Z" }]);
+        assert_eq!(shown["configurations"], expected, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn state_has_what_keeps_configuration_from_hosts() {
+    let request = "GET /v1/state/os-upgrade?fields=delivery";
+    let fine = TestApi::new(site(), &[]).await;
+    assert_eq!(fine.call(request, "").await, (200, json!({})));
+    let mut site = site();
+    failed(&mut site);
+    site.state.restored = 1_790_000_000;
+    let ahead = Applied { revision: Revision { epoch: u64::MAX, sequence: 1 }, ..Applied::clone(&site.view.applied[&host("h01")]) };
+    site.view.applied.insert(host("h01"), Arc::new(ahead));
+    let api = TestApi::new(site, &[]).await;
+    let crossed_site = Some("hall-2".to_owned());
+    api.shown.store(Arc::new(PublishedState { crossed_site, ..PublishedState::clone(&api.shown.load()) }));
+    let provider = json!({
+        "name": "app", "host": "h01", "failure": "it refuses the request with status 403",
+        "since": "2026-11-21T05:00:00Z",
+    });
+    let expected = json!({ "delivery": {
+        "failed-providers": [provider], "withheld": 1, "ahead": ["h01"], "crossed-site": "hall-2",
+    } });
+    assert_eq!(api.call(request, "").await, (200, expected));
+}
+
+#[tokio::test]
+async fn providers_have_metrics() {
+    let prefixes = ["os_upgrade_provider", "os_upgrade_withheld", "os_upgrade_crossed"];
+    let some = async |site: TestSite| {
+        let api = TestApi::new(site, &[]).await;
+        let mut found = super::metrics::samples(&api, &Options::default(), &prefixes).await;
+        found.retain(|line| !line.ends_with(" 0"));
+        found
+    };
+    let hosts = [
+        r#"os_upgrade_provider_hosts{provider="app",state="applied"} 1"#,
+        r#"os_upgrade_provider_hosts{provider="app",state="pending"} 1"#,
+    ];
+    assert_eq!(some(site()).await, hosts);
+    let mut failing = site();
+    failed(&mut failing);
+    let expected = [
+        r#"os_upgrade_provider_failed{provider="app"} 1"#,
+        r#"os_upgrade_provider_failing_hosts{provider="app"} 1"#,
+        hosts[0],
+        hosts[1],
+        // The samples are of an hour later.
+        r#"os_upgrade_provider_oldest_confirmation_seconds{provider="app"} 4200"#,
+    ];
+    assert_eq!(some(failing).await, expected);
+}

@@ -1,0 +1,33 @@
+//! Tests of providers for the API, by the adapter that also asks them for the site.
+
+use std::time::Instant;
+
+use os_upgrade_adapters::providers::Providers;
+use os_upgrade_kernel::ConfigProvider;
+use os_upgrade_protocol::HostName;
+use os_upgrade_provider_rules::{Failure, Outcome};
+use os_upgrade_site::provider_tests::{ProviderTests, Said, Test, Tested, TestsProviders};
+
+#[derive(Debug)]
+struct OfAdapter(Providers);
+
+/// The tests that `providers` makes.
+pub(super) fn of(providers: &Providers) -> ProviderTests {
+    ProviderTests::new(OfAdapter(providers.clone()))
+}
+
+impl TestsProviders for OfAdapter {
+    fn test<'a>(&'a self, provider: &'a ConfigProvider, host: &'a HostName) -> Test<'a> {
+        Box::pin(async move {
+            let start = Instant::now();
+            let said = match self.0.get(provider, host, None).await.outcome {
+                Outcome::Content { content, .. } => Said::Content { bytes: content.as_slice().len() },
+                Outcome::Removed => Said::Nothing,
+                // It was not asked under a condition.
+                Outcome::Unchanged { .. } => Said::Failed(Failure::UnexpectedStatus { status: 304 }),
+                Outcome::Failed(failure) => Said::Failed(failure),
+            };
+            Tested { said, took: start.elapsed() }
+        })
+    }
+}
