@@ -169,6 +169,18 @@ impl Orchestrator {
         self.run(&[arguments, &["--config", "os-upgrade.toml"]].concat(), "").await
     }
 
+    /// Makes a backup, and unpacks it below the directory.
+    pub async fn unpacked_backup(&self) -> PathBuf {
+        let (code, _, stderr) = self.command(&["backup", "site.tar.gz"]).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        let directory = self.directory().join("unpacked");
+        fs::create_dir(&directory).unwrap();
+        let mut tar = std::process::Command::new("tar");
+        tar.args(["xzf", "../site.tar.gz"]).current_dir(&directory);
+        assert!(tar.status().unwrap().success());
+        directory
+    }
+
     /// Runs a command that sends requests to this instance, with `input` on standard input.
     pub async fn ask(&self, arguments: &[&str], input: &str) -> CommandResult {
         let url = format!("http://{}", self.address);

@@ -473,9 +473,12 @@ mod tests {
     #[test]
     fn what_keeps_configuration_from_hosts_needs_a_person() {
         let needs = |delivery: Value| {
-            let needs = needs_of(&json!({ "status": "idle", "hosts": [], "delivery": delivery }), false, &json!([]));
+            let needs =
+                needs_of(&json!({ "status": "idle", "hosts": [], "delivery": delivery }), false, &json!([]));
             let lines = |Need { what, commands }: Need| {
-                std::iter::once(what).chain(commands.into_iter().map(|(_, command)| command)).collect::<Vec<_>>()
+                std::iter::once(what)
+                    .chain(commands.into_iter().map(|(_, command)| command))
+                    .collect::<Vec<_>>()
             };
             needs.into_iter().rev().take(1).flat_map(lines).collect::<Vec<_>>()
         };
@@ -507,8 +510,10 @@ mod tests {
             ),
             (
                 json!({ "crossed-site": "hall-2" }),
-                &["hosts get no configuration: the stream os-upgrade:desired of this NATS account is that of site hall-2; \
-                   give each site an account of its own"],
+                &[
+                    "hosts get no configuration: the stream os-upgrade:desired of this NATS account is that of site hall-2; \
+                   give each site an account of its own",
+                ],
             ),
         ] {
             assert_eq!(needs(delivery), expected);

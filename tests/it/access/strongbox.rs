@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -100,18 +99,6 @@ fn assert_unreadable(directory: &Path, key: &str) {
     assert_eq!(holder(&key_bytes), None, "the key itself");
 }
 
-/// Unpacks a backup that the program makes.
-async fn backup(orchestrator: &Orchestrator) -> PathBuf {
-    let (code, _, stderr) = orchestrator.command(&["backup", "site.tar.gz"]).await;
-    assert_eq!(code, Some(0), "{stderr}");
-    let directory = orchestrator.directory().join("unpacked");
-    fs::create_dir(&directory).unwrap();
-    let mut tar = Command::new("tar");
-    tar.args(["xzf", "../site.tar.gz"]).current_dir(&directory);
-    assert!(tar.status().unwrap().success());
-    directory
-}
-
 #[tokio::test]
 async fn secrets_are_encrypted_until_sent() {
     let locks = LockServer::start(Mode::OneSlot).await;
@@ -137,7 +124,7 @@ async fn secrets_are_encrypted_until_sent() {
     eventually("the slot to be released", async || locks.holder().is_none().then_some(())).await;
     assert_eq!(locks.calls(), ["lock default/h01", "unlock default/h01"], "nothing else was sent first");
 
-    let unpacked = backup(&orchestrator).await;
+    let unpacked = orchestrator.unpacked_backup().await;
     assert_eq!(orchestrator.terminate().await.code(), Some(0));
     nats.kill();
     for directory in [nats.directory(), &orchestrator.directory().join("data"), &unpacked] {
@@ -223,7 +210,7 @@ async fn each_instance_needs_its_own_key() {
     .await;
 
     // A backup contains the secret, but not the key.
-    backup(&second).await;
+    second.unpacked_backup().await;
     let file = second.directory().join("site.tar.gz");
     let nats = NatsServer::start().await;
     let mut elsewhere = Orchestrator::new(&nats.url(), "");

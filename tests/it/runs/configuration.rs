@@ -100,6 +100,11 @@ async fn a_plain_file_server_configures_hosts() {
     configured.files.answer(Answers::Files);
     configured.files.remove("/h01/app.conf");
     configured.await_file(None).await;
+    let metrics = configured.site.rest().get_as("/metrics", "*/*").await;
+    assert!(metrics.contains(r#"os_upgrade_provider_hosts{provider="app",state="nothing"} 1"#), "{metrics}");
+    assert!(!metrics.contains(CANARY));
+    // In a backup too, which is below the directory.
+    configured.site.orchestrator.unpacked_backup().await;
     assert!(!has_canary(configured.site.orchestrator.directory()));
     assert!(!configured.site.orchestrator.log().contains(CANARY));
     assert!(!configured.host.log().contains(CANARY));
@@ -172,23 +177,48 @@ async fn required_configuration_is_waited_for() {
     let configured = Configured::start().await;
     configured.files.put("/h01/app.conf", "v1");
     configured.files.answer(Answers::Status(503));
-    let config = json!({
-        "worker-applications": [{ "name": APPLICATION }],
-        "config-providers": [configured.app(json!({ "required": true }))],
-        "rollout": { "provider-wait": "2s" },
-    });
     let rest = configured.site.rest();
-    let (status, answer) = rest.call(Method::PUT, "/v1/config/os-upgrade", &config.to_string()).await;
-    assert!(status < 300, "{answer}");
+    let wait = async |provider_wait: &str| {
+        let config = json!({
+            "worker-applications": [{ "name": APPLICATION }],
+            "config-providers": [configured.app(json!({ "required": true }))],
+            "rollout": { "provider-wait": provider_wait },
+        });
+        let (status, answer) = rest.call(Method::PUT, "/v1/config/os-upgrade", &config.to_string()).await;
+        assert!(status < 300, "{answer}");
+    };
+    wait("1s").await;
     let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!(run.statuses(), [("h01", "skipped")].into());
     let reason = run.reasons()["h01"];
     assert!(reason.starts_with("lacks configuration of app: the provider has not confirmed it"), "{reason}");
+    let need = "provider app fails for every host";
+    let status = printed(&configured.site, &["status"], "").await;
+    assert!(status.contains(need), "{status}");
+    let test = ["providers", "test", "app", "--host", "h01"];
+    let (code, tested, stderr) = configured.site.orchestrator.ask(&test, "").await;
+    assert_eq!((code, tested.contains("503")), (Some(1), true), "{tested} {stderr}");
     configured.files.answer(Answers::Files);
+    assert!(printed(&configured.site, &test, "").await.starts_with("a content of 2 bytes in "));
+    wait("1h").await;
     printed(&configured.site, &["providers", "poll", "app"], "").await;
     let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!((run.result(), run.statuses()), (Some("completed"), [("h01", "upgraded")].into()));
     configured.await_file(Some("v1")).await;
+    eventually("the provider to have recovered", async || {
+        (!printed(&configured.site, &["status"], "").await.contains(need)).then_some(())
+    })
+    .await;
+    let facts = configured.site.journal().await;
+    let about =
+        |fact: &&Value| fact["provider"] == "app" && fact["type"].as_str().unwrap().starts_with("provider-");
+    let told: Vec<_> = facts.iter().filter(about).map(|fact| fact["type"].as_str().unwrap()).collect();
+    assert_eq!(told, ["provider-failed", "provider-recovered"]);
+    let shown = printed(&configured.site, &["hosts", "show", "h01"], "").await;
+    assert!(
+        shown.lines().any(|line| line.starts_with("configuration") && line.ends_with("app applied")),
+        "{shown}"
+    );
 }
 
 /// "A file server" of docs/configuration.md, over TLS with a private authority, at a server that asks for a token and a client certificate.

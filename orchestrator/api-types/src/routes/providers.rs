@@ -101,9 +101,11 @@ pub const TEST: Route<TestProvider> = Route::new(
 .names(NAMES)
 .body::<TestProvider>(|| json!({"host": "h01"}))
 .answers(&[
-    Answer::json("what the provider says", Shape::of::<ProviderTest>(), || {
-        json!({"outcome": "content", "bytes": 412, "millis": 23})
-    }),
+    Answer::json(
+        "what the provider says",
+        Shape::of::<ProviderTest>(),
+        || json!({"outcome": "content", "bytes": 412, "millis": 23}),
+    ),
     Answer::new(404, "there is no such provider, or no such host"),
 ]);
 

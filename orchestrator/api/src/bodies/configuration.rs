@@ -48,11 +48,8 @@ pub(crate) fn trouble(published: &PublishedState) -> Option<DeliveryTrouble<'_>>
         failure: describe(&failed.failure).to_string(),
         since: Stamp(failed.since),
     });
-    let (ahead, withheld): (Vec<_>, Vec<_>) = published
-        .state
-        .withheld_hosts(&published.view)
-        .into_iter()
-        .partition(|withheld| withheld.is_ahead);
+    let (ahead, withheld): (Vec<_>, Vec<_>) =
+        published.state.withheld_hosts(&published.view).into_iter().partition(|withheld| withheld.is_ahead);
     let trouble = DeliveryTrouble {
         failed_providers: failed.collect(),
         withheld: Some(withheld.len()).filter(|hosts| *hosts > 0),
@@ -67,7 +64,11 @@ pub(crate) fn trouble(published: &PublishedState) -> Option<DeliveryTrouble<'_>>
 }
 
 /// How far what `provider` gave for `host` is.
-pub(crate) fn progress(published: &PublishedState, provider: &ConfigProvider, host: &HostName) -> ConfigurationProgress {
+pub(crate) fn progress(
+    published: &PublishedState,
+    provider: &ConfigProvider,
+    host: &HostName,
+) -> ConfigurationProgress {
     let (state, view) = (&published.state, &published.view);
     let poll = last_poll(published, provider, host);
     let item = state.desired.item(host, &provider.name);

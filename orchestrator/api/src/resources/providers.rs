@@ -6,9 +6,8 @@ use axum::response::Response;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::query::{NoParameters, Validate};
 use os_upgrade_api_types::routes::providers::{
-    LIST, POLL, Poll, Provider, ProviderHost, ProviderHosts,
-    ProviderTest, Providers, READ, RESUME, ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHost,
-    WithheldHosts,
+    LIST, POLL, Poll, Provider, ProviderHost, ProviderHosts, ProviderTest, Providers, READ, RESUME,
+    ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHost, WithheldHosts,
 };
 use os_upgrade_api_types::word::{TestOutcome, Word};
 use os_upgrade_console::describe;
@@ -26,7 +25,6 @@ use crate::http::extract::{Actor, Body, Name, OptionalBody, Params};
 use crate::http::reply;
 use crate::resources::hosts;
 use crate::routes::Routes;
-
 
 pub(crate) fn routes() -> Routes {
     Routes::default()
@@ -87,7 +85,9 @@ async fn test(
     let host = known.ok_or_else(|| Problem::not_found(format!("there is no host {host:?}")))?;
     let tested = api.options.provider_tests.test(provider, &host).await;
     let Tested { said, took } = tested.ok_or_else(|| {
-        Problem::unavailable("this instance asks as many providers as it may; try again in a moment".to_owned())
+        Problem::unavailable(
+            "this instance asks as many providers as it may; try again in a moment".to_owned(),
+        )
     })?;
     let (outcome, bytes, failure) = match said {
         Said::Content { bytes } => (TestOutcome::Content, Some(bytes as u64), None),
@@ -108,7 +108,11 @@ async fn withheld(
         host: withheld.host.as_str().into(),
         ahead: withheld.is_ahead,
         gains: withheld.gains.into_iter().map(|name| name.as_str().into()).collect(),
-        loses: withheld.loses.into_iter().map(|name| one_line(name, configuration::ERROR_CHARS_MAX).into()).collect(),
+        loses: withheld
+            .loses
+            .into_iter()
+            .map(|name| one_line(name, configuration::ERROR_CHARS_MAX).into())
+            .collect(),
     });
     reply::json(&WithheldHosts { hosts: hosts.collect() })
 }

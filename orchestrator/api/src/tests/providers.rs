@@ -31,14 +31,24 @@ fn site() -> TestSite {
         site.view.hosts.get_mut(&host(name)).unwrap().configures = Some(Configures { application, key: KEY });
         apply(&mut site, EnrolmentFact::KeyPinned { host: host(name), key: KEY, actor: None });
         let (item, fingerprint) = (item.clone(), None);
-        let stored =
-            DesiredFact::ItemStored { host: host(name), provider: app(), item, bytes: 600, sealed, fingerprint };
+        let stored = DesiredFact::ItemStored {
+            host: host(name),
+            provider: app(),
+            item,
+            bytes: 600,
+            sealed,
+            fingerprint,
+        };
         apply(&mut site, stored);
     }
     let told =
         AppliedItem { kind: ItemKind::Configuration, name: "app".to_owned(), id: Some(item), error: None };
-    let applied =
-        Applied { site: site.state.settings.site.clone(), revision: sealed, items: vec![told], refused: None };
+    let applied = Applied {
+        site: site.state.settings.site.clone(),
+        revision: sealed,
+        items: vec![told],
+        refused: None,
+    };
     site.view.applied.insert(host("h01"), Arc::new(applied));
     site
 }
@@ -48,7 +58,8 @@ fn failed(site: &mut TestSite) {
     let failure = Failure::Refused { status: 403 };
     let fact = DesiredFact::ProviderFailed { provider: app(), host: host("h01"), failure: failure.clone() };
     apply(site, fact);
-    let poll = Poll { confirmed_at: Some(site.now - TimeDelta::minutes(10)), failures: 3, failure: Some(failure) };
+    let poll =
+        Poll { confirmed_at: Some(site.now - TimeDelta::minutes(10)), failures: 3, failure: Some(failure) };
     site.view.polls = Some([(app(), [(host("h01"), poll)].into_iter().collect())].into_iter().collect());
 }
 
@@ -111,7 +122,10 @@ async fn state_has_what_keeps_configuration_from_hosts() {
     let mut site = site();
     failed(&mut site);
     site.state.restored = 1_790_000_000;
-    let ahead = Applied { revision: Revision { epoch: u64::MAX, sequence: 1 }, ..Applied::clone(&site.view.applied[&host("h01")]) };
+    let ahead = Applied {
+        revision: Revision { epoch: u64::MAX, sequence: 1 },
+        ..Applied::clone(&site.view.applied[&host("h01")])
+    };
     site.view.applied.insert(host("h01"), Arc::new(ahead));
     let api = TestApi::new(site, &[]).await;
     let crossed_site = Some("hall-2".to_owned());

@@ -17,8 +17,7 @@ type ByProvider = Family<[(&'static str, String); 1], Gauge>;
 /// Describes the providers and what hosts have of them at `now`.
 pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now: DateTime<Utc>) {
     let hosts = Family::<[(&'static str, String); 2], Gauge>::default();
-    let (failed, failing, oldest) =
-        (ByProvider::default(), ByProvider::default(), ByProvider::default());
+    let (failed, failing, oldest) = (ByProvider::default(), ByProvider::default(), ByProvider::default());
     for provider in published.state.config.iter().flat_map(|config| &config.config_providers) {
         let labels = [("provider", provider.name.to_string())];
         let is_failed = published.state.desired.failed.contains_key(&provider.name);
@@ -53,7 +52,8 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
     }
     let help = "Hosts that are not told what configuration to have until an operator says so: the site was restored, or they are ahead of it";
     registry.register("os_upgrade_withheld_hosts", help, reasons);
-    let help = "Whether the stream of what hosts are to have is that of another site, as the leader has found";
+    let help =
+        "Whether the stream of what hosts are to have is that of another site, as the leader has found";
     registry.register("os_upgrade_crossed_site", help, gauge(published.crossed_site.is_some().into()));
 }
 
@@ -68,7 +68,10 @@ impl Polled {
     /// `None` if this instance does not lead.
     fn of(published: &PublishedState, provider: &ConfigProvider, now: DateTime<Utc>) -> Option<Self> {
         published.view.polls.as_ref()?;
-        let polls = || selected(published, provider).filter_map(|host| configuration::last_poll(published, provider, host));
+        let polls = || {
+            selected(published, provider)
+                .filter_map(|host| configuration::last_poll(published, provider, host))
+        };
         let oldest = polls().filter_map(|poll| poll.confirmed_at).min();
         Some(Self {
             failing: polls().filter(|poll| poll.failure.is_some()).count(),

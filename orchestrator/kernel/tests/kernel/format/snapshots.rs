@@ -138,12 +138,11 @@ fn state_with_every_field() {
         reason,
         announced: 7,
     });
-    for fact in [stored, manifest, again, resumed, resumed_all, failed, found].map(Fact::from).into_iter().chain([
-        ignored(),
-        removed,
-        Fact::Run(RunFact::Missed(missed)),
-        paused.into(),
-    ]) {
+    for fact in [stored, manifest, again, resumed, resumed_all, failed, found]
+        .map(Fact::from)
+        .into_iter()
+        .chain([ignored(), removed, Fact::Run(RunFact::Missed(missed)), paused.into()])
+    {
         state.apply(start(), &fact).unwrap();
     }
     let rollout = Rollout::default();
