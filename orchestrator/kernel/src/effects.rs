@@ -120,12 +120,12 @@ fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {
 }
 
 fn purges(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    // A host that is gone has nothing: that is said before it is forgotten.
+    // A host that is gone has nothing: that is said before it is forgotten. The epoch of a delivery that was resumed stays known.
     let due = state
         .enrolment
         .removed
         .iter()
-        .filter(|(host, removal)| !removal.purged && !state.desired.hosts.contains_key(*host));
+        .filter(|(host, removal)| !removal.purged && !state.desired.outdated.contains(*host));
     due.map(|(host, removal)| {
         let (announced, removed_at) = (removal.announced, removal.since);
         Effect::Purge(Purge { host: host.clone(), announced, removed_at })

@@ -207,6 +207,23 @@ fn hosts_that_go_get_an_empty_manifest() {
     }
 }
 
+/// That its delivery was resumed in an epoch of its own stays known of a removed host.
+#[test]
+fn removed_hosts_are_purged_though_they_were_resumed() {
+    let mut site = site();
+    give(&mut site, "h1", "net", "1");
+    publish(&mut site);
+    says(&mut site, "h1", Revision { epoch: 7, sequence: 0 }, &["net"]);
+    request(&mut site, DesiredOperation::Resume { host: Some(host("h1")) }).unwrap();
+    publish(&mut site);
+    let reason = "scrapped".to_owned();
+    request(&mut site, EnrolmentOperation::Remove { host: host("h1"), reason }).unwrap();
+    let is_purged = |site: &Site| site.effects().iter().any(|effect| matches!(effect, Effect::Purge(_)));
+    assert!(!is_purged(&site), "it has not been told yet");
+    publish(&mut site);
+    assert!(is_purged(&site));
+}
+
 #[test]
 fn restorations_stop_delivery_until_it_is_resumed() {
     let mut site = site();
