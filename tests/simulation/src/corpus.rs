@@ -187,6 +187,16 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-29",
         what: "a host that held a slot and hung took the only place to be prepared of its group in each run",
     },
+    Found {
+        seed: 2_478,
+        when: "2026-11-30",
+        what: "a host with a newer manifest than its site counted as ahead no more once something changed for another host, and refused what it was told",
+    },
+    Found {
+        seed: 420,
+        when: "2026-11-30",
+        what: "after a restoration that had lost everything, a withdrawn host kept what it had, since the site knew of nothing to take from it",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.
@@ -206,6 +216,15 @@ const BEFORE_STEERING: usize = 32;
 
 /// How many of them were found before providers said what hosts are to have.
 const BEFORE_DELIVERY: usize = 34;
+
+/// How many of them were found before hosts were removed at the end, and workers lost the state of their configurations.
+const BEFORE_FORGETTING: usize = 36;
+
+/// Whether `seed` was found before hosts were removed at the end, and workers lost the state of their configurations. In its world neither
+/// happens, so that it stays what it was.
+pub(crate) fn is_older_than_forgetting(seed: u64) -> bool {
+    CORPUS.iter().take(BEFORE_FORGETTING).any(|found| found.seed == seed)
+}
 
 /// Whether `seed` was found before providers said what hosts are to have. Its world has none, so that it stays what it was.
 pub(crate) fn is_older_than_delivery(seed: u64) -> bool {

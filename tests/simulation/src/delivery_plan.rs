@@ -11,8 +11,12 @@ use crate::time::{Micros, SECOND};
 /// Makes the stream of delivery another one than those of the rest.
 const STREAM: u64 = 0x6465_6c69_7665_7279;
 
+/// Makes the stream of what is forgotten another one than those of the rest.
+const FORGETTING_STREAM: u64 = 0x666f_7267_6574_7321;
+
 /// The delivery of a world that has providers.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(crate) struct DeliveryPlan {
     /// The providers that are usually configured.
     pub(crate) providers: Vec<ConfigProvider>,
@@ -26,11 +30,18 @@ pub(crate) struct DeliveryPlan {
     pub(crate) act_every: Micros,
     /// Whether the site is restored after its machine was rolled back.
     pub(crate) is_restored: bool,
+    /// Whether a host is removed at the end. Otherwise one is withdrawn.
+    pub(crate) removes_host: bool,
 }
 
 /// The random numbers that decide about delivery.
 pub(crate) fn stream(seed: u64) -> Rng {
     Rng::with_seed(seed ^ STREAM)
+}
+
+/// The random numbers that decide what sites and workers forget.
+pub(crate) fn forgetting_stream(seed: u64) -> Rng {
+    Rng::with_seed(seed ^ FORGETTING_STREAM)
 }
 
 impl DeliveryPlan {
@@ -43,6 +54,7 @@ impl DeliveryPlan {
             has_etags: rng.u32(..3) > 0,
             act_every: rng.u64(1..15) * SECOND,
             is_restored: rng.u32(..3) > 0,
+            removes_host: false,
         }
     }
 

@@ -87,6 +87,19 @@ impl DesiredStream {
         over
     }
 
+    /// Deletes all items of `host`, and returns them.
+    pub(crate) fn purge(&mut self, host: &HostName) -> Vec<ItemId> {
+        let items = std::mem::take(&mut self.items);
+        let (of_host, others): (BTreeMap<_, _>, _) = items.into_iter().partition(|((of, _), _)| of == host);
+        self.items = others;
+        of_host.into_keys().map(|(_, id)| id).collect()
+    }
+
+    /// Deletes what `host` is to have.
+    pub(crate) fn delete_manifest(&mut self, host: &HostName) {
+        self.manifests.remove(host);
+    }
+
     /// What `host` is to have.
     pub(crate) fn manifest(&self, host: &HostName) -> Option<&Manifest> {
         self.manifests.get(host)

@@ -189,6 +189,8 @@ faults! {
     ProviderFails: "provider answers an error", occasion 300;
     /// A host is installed anew and has another key.
     KeyChanged: "host gets another key", occasion 1000;
+    /// At its next start a worker finds no state of its configurations. Its key is still there, and so are the configurations.
+    DesiredStateLost: "worker's state of configurations lost", occasion 300;
 }
 
 impl Fault {
@@ -239,7 +241,7 @@ impl Fault {
             && !self.is_of_cluster()
             && !self.is_of_command()
             && !self.is_of_delivery()
-            && !matches!(self, Self::TimeLost)
+            && !matches!(self, Self::TimeLost | Self::DesiredStateLost)
     }
 
     /// Whether no further faults happen then.

@@ -1,6 +1,6 @@
 //! A host: its boot, its disk, and the worker's process on it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{Action as CommandAction, GroupName, HostKey, HostName};
@@ -60,6 +60,8 @@ pub(crate) struct Host {
     pub(crate) desired: Option<Box<DesiredWorker>>,
     /// The number of the content that it has of each name.
     pub(crate) contents: BTreeMap<String, u64>,
+    /// Those of these names of which its worker has lost the state. It does not revoke what it does not know.
+    pub(crate) forgotten: BTreeSet<String>,
 }
 
 /// A worker's process.
@@ -128,12 +130,18 @@ impl Host {
             desired_disk: None,
             desired: None,
             contents: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
         }
     }
 
     /// The key to which what it is to have must be sealed, if it takes anything.
     pub(crate) fn key(&self) -> Option<HostKey> {
         self.configures.then(|| desired_worker::key(self.index, self.earlier_keys))
+    }
+
+    /// Whether it has something that its worker knows of.
+    pub(crate) fn has_configuration(&self) -> bool {
+        self.contents.keys().any(|name| !self.forgotten.contains(name))
     }
 
     /// The id of its present boot.

@@ -251,6 +251,18 @@ impl Plan {
         self
     }
 
+    /// The plan with a host that the site removes, and with workers that lose the state of their configurations.
+    pub(crate) fn with_forgetting(mut self, rng: &mut Rng) -> Self {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.removes_host = rng.bool();
+        }
+        let lost = Fault::DesiredStateLost;
+        if !self.rates.is_empty() && rng.bool() {
+            self.rates.insert(lost, 1 + rng.u32(..lost.rate_max()));
+        }
+        self
+    }
+
     /// The plan with a command that reboots the hosts of the queue.
     pub(crate) fn with_command(mut self, rng: &mut Rng) -> Self {
         let command = CommandPlan::draw(rng);
@@ -362,6 +374,7 @@ impl Plan {
         if let Some(delivery) = &mut self.delivery {
             delivery.act_every = 2 * SECOND;
             delivery.is_restored = true;
+            delivery.removes_host = bug == Bug::ManifestPurged;
             delivery.configures.fill(true);
             if bug == Bug::RevocationForgotten {
                 for provider in &mut delivery.providers {

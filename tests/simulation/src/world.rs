@@ -104,58 +104,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, recording: Recording) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let mut plan = Plan::draw(&mut rng);
-        let mut of_queue = queue_plan::stream(seed);
-        let has_queue = match bug {
-            Some(bug) => bug.is_of_queue() || bug.is_of_cluster(),
-            None => of_queue.u32(..5) < 3 && !corpus::is_older_than_the_queue(seed),
-        };
-        if has_queue {
-            plan = plan.with_queue(&mut of_queue);
-        }
-        let mut of_cluster = cluster_plan::stream(seed);
-        let has_cluster = match bug {
-            Some(bug) => bug.is_of_cluster(),
-            None => has_queue && of_cluster.u32(..5) < 2 && !corpus::is_older_than_the_cluster(seed),
-        };
-        if has_cluster {
-            plan = plan.with_cluster(&mut of_cluster);
-        }
-        let mut of_command = command_plan::stream(seed);
-        let has_command = match bug {
-            Some(bug) => bug.is_of_command(),
-            None => has_queue && of_command.u32(..5) < 2 && !corpus::is_older_than_the_command(seed),
-        };
-        if has_command {
-            plan = plan.with_command(&mut of_command);
-        }
-        let mut of_outage = outage_plan::stream(seed);
-        let has_outage = match bug {
-            Some(bug) => bug == Bug::RecordTimesUnread,
-            None => of_outage.u32(..6) == 0 && !corpus::is_older_than_the_outage(seed),
-        };
-        if has_outage {
-            plan = plan.with_outage(&mut of_outage);
-        }
-        let mut of_steering = steer_plan::stream(seed);
-        let is_steered = match bug {
-            Some(bug) => bug.is_of_steering(),
-            None => of_steering.u32(..5) < 2 && !corpus::is_older_than_steering(seed),
-        };
-        if is_steered {
-            plan = plan.with_steering(&mut of_steering);
-        }
-        let mut of_delivery = delivery_plan::stream(seed);
-        let has_delivery = match bug {
-            Some(bug) => bug.is_of_delivery(),
-            None => of_delivery.u32(..5) < 2 && !corpus::is_older_than_delivery(seed),
-        };
-        if has_delivery {
-            plan = plan.with_delivery(&mut of_delivery);
-        }
-        if let Some(bug) = bug {
-            plan = plan.with_bug(bug);
-        }
+        let plan = draw_plan(seed, bug, &mut rng);
         let hosts: Vec<Host> =
             plan.hosts.iter().enumerate().map(|(index, host)| Host::new(index, host)).collect();
         let names: Vec<HostName> = hosts.iter().map(|host| host.name.clone()).collect();
@@ -354,5 +303,71 @@ impl World {
                 unreachable!("a request is answered in the terms of its sender")
             }
         }
+    }
+}
+
+/// What `seed` decides before anything happens. What was added later has a stream of random numbers of its own, so that worlds without it
+/// stay what they were.
+fn draw_plan(seed: u64, bug: Option<Bug>, rng: &mut Rng) -> Plan {
+    let mut plan = Plan::draw(rng);
+    let mut of_queue = queue_plan::stream(seed);
+    let has_queue = match bug {
+        Some(bug) => bug.is_of_queue() || bug.is_of_cluster(),
+        None => of_queue.u32(..5) < 3 && !corpus::is_older_than_the_queue(seed),
+    };
+    if has_queue {
+        plan = plan.with_queue(&mut of_queue);
+    }
+    let mut of_cluster = cluster_plan::stream(seed);
+    let has_cluster = match bug {
+        Some(bug) => bug.is_of_cluster(),
+        None => has_queue && of_cluster.u32(..5) < 2 && !corpus::is_older_than_the_cluster(seed),
+    };
+    if has_cluster {
+        plan = plan.with_cluster(&mut of_cluster);
+    }
+    let mut of_command = command_plan::stream(seed);
+    let has_command = match bug {
+        Some(bug) => bug.is_of_command(),
+        None => has_queue && of_command.u32(..5) < 2 && !corpus::is_older_than_the_command(seed),
+    };
+    if has_command {
+        plan = plan.with_command(&mut of_command);
+    }
+    let mut of_outage = outage_plan::stream(seed);
+    let has_outage = match bug {
+        Some(bug) => bug == Bug::RecordTimesUnread,
+        None => of_outage.u32(..6) == 0 && !corpus::is_older_than_the_outage(seed),
+    };
+    if has_outage {
+        plan = plan.with_outage(&mut of_outage);
+    }
+    let mut of_steering = steer_plan::stream(seed);
+    let is_steered = match bug {
+        Some(bug) => bug.is_of_steering(),
+        None => of_steering.u32(..5) < 2 && !corpus::is_older_than_steering(seed),
+    };
+    if is_steered {
+        plan = plan.with_steering(&mut of_steering);
+    }
+    let mut of_delivery = delivery_plan::stream(seed);
+    let has_delivery = match bug {
+        Some(bug) => bug.is_of_delivery(),
+        None => of_delivery.u32(..5) < 2 && !corpus::is_older_than_delivery(seed),
+    };
+    if has_delivery {
+        plan = plan.with_delivery(&mut of_delivery);
+    }
+    let mut of_forgetting = delivery_plan::forgetting_stream(seed);
+    let forgets = match bug {
+        Some(bug) => bug == Bug::ManifestPurged,
+        None => has_delivery && of_forgetting.u32(..5) < 3 && !corpus::is_older_than_forgetting(seed),
+    };
+    if forgets {
+        plan = plan.with_forgetting(&mut of_forgetting);
+    }
+    match bug {
+        Some(bug) => plan.with_bug(bug),
+        None => plan,
     }
 }

@@ -54,7 +54,7 @@
 //! | sealed | what a host is to have is sealed to the key that is approved when that is journaled | `desired` |
 //! | succession | nothing is stored in the stream of what hosts are to have by an earlier leader after a later one's fence | `desired` |
 //! | resumed | after a restoration no host is told anything before an operator says so | `desired` |
-//! | delivered | in the end each host has what its providers say, and a withdrawn one nothing | `world/act_on_delivery` |
+//! | delivered | in the end each host has what its providers say, and one that is withdrawn or removed nothing; but a worker that has lost its state does not revoke what it does not know | `world/act_on_delivery` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 
 use std::collections::BTreeMap;

@@ -123,6 +123,7 @@ impl World {
         host.earlier_keys = host.earlier_keys.saturating_add(1);
         host.desired_disk = None;
         host.contents.clear();
+        host.forgotten.clear();
         host.kill();
         let boot = host.boot;
         self.after(SECOND, Item::StartWorker { host: index, boot });
@@ -134,33 +135,69 @@ impl World {
         }
     }
 
-    /// Every host that takes what providers give gets what they say, and a host that is withdrawn gets nothing. Returns whether that is so.
+    /// Every host that takes what providers give gets what they say, and a host that is withdrawn or removed has nothing. Returns whether that
+    /// is so.
     pub(super) fn is_delivered(&mut self) -> bool {
-        if self.plan.delivery.is_none() {
-            return true;
-        }
+        let Some(delivery) = &self.plan.delivery else { return true };
+        let removes_host = delivery.removes_host;
         if !self.until_granted("the keys of all hosts are approved", World::approval_of_keys)
             || !self
                 .until_delivered(|world, state| world.hosts.iter().find_map(|host| world.lacks(host, state)))
         {
             return false;
         }
-        let Some(host) = self.hosts.iter().position(|host| !host.contents.is_empty()) else { return true };
-        let name = self.hosts[host].name.clone();
-        let withdraw = move |_: &mut Self| {
-            let (host, reason) = (name.clone(), "the end".to_owned());
-            Request::new("operator", EnrolmentOperation::Withdraw { host, reason }).into()
-        };
+        let Some(host) = self.hosts.iter().position(Host::has_configuration) else { return true };
         let has_nothing = move |world: &Self, _: &State| {
             let host = &world.hosts[host];
             let manifest = world.bus.desired.manifest(&host.name);
             let is_empty = manifest.is_none_or(|manifest: &Manifest| manifest.items.is_empty());
-            let has = || format!("{} is withdrawn and has {:?}, by {manifest:?}", host.name, host.contents);
-            (!is_empty || !host.contents.is_empty()).then(has)
+            let has = || format!("{} takes no part and has {:?}, by {manifest:?}", host.name, host.contents);
+            (!is_empty || host.has_configuration()).then(has)
         };
-        self.until_granted("a host is withdrawn", withdraw)
+        let is_out = if removes_host && self.is_removable(host) {
+            self.is_removed(host)
+        } else {
+            self.is_withdrawn(host)
+        };
+        is_out
             && self.until_delivered(has_nothing)
             && self.until_granted("every host is approved", World::approval_of_all)
+    }
+
+    fn is_withdrawn(&mut self, index: usize) -> bool {
+        let name = self.hosts[index].name.clone();
+        let withdraw = move |_: &mut Self| {
+            let (host, reason) = (name.clone(), "the end".to_owned());
+            Request::new("operator", EnrolmentOperation::Withdraw { host, reason }).into()
+        };
+        self.until_granted("a host is withdrawn", withdraw)
+    }
+
+    /// Whether nothing but that it is not away keeps a host from being removed.
+    fn is_removable(&self, index: usize) -> bool {
+        let name = &self.hosts[index].name;
+        let is_held = |state: &State| state.slots.contains_key(name) || state.nodes.contains_key(name);
+        self.leader().is_some_and(|leader| !is_held(leader.state()))
+    }
+
+    /// A host that is away is removed. It comes back once what was stored of it is deleted.
+    fn is_removed(&mut self, index: usize) -> bool {
+        let (peer, name) = (Peer::Host(index), self.hosts[index].name.clone());
+        self.hosts[index].linked = false;
+        self.link_lost(peer);
+        let gone = name.clone();
+        // It is refused until the host counts as unreachable.
+        let remove = move |_: &mut Self| {
+            let (host, reason) = (gone.clone(), "the end".to_owned());
+            Request::new("operator", EnrolmentOperation::Remove { host, reason }).into()
+        };
+        let is_stored = move |_: &Self, state: &State| {
+            let is_left = state.enrolment.removed.get(&name).is_some_and(|removal| !removal.purged);
+            is_left.then(|| format!("{name} is removed, and what was stored of it is not deleted"))
+        };
+        let is_removed = self.until_granted("a host is removed", remove) && self.until_delivered(is_stored);
+        self.link_back(peer);
+        is_removed
     }
 
     fn approval_of_keys(&mut self) -> Request {
@@ -216,8 +253,10 @@ impl World {
         }
         self.plan.config.config_providers.iter().find_map(|provider| {
             let said = self.words.of(&provider.name, &host.name).filter(|_| provider.selects(&host.name));
-            let has = host.contents.get(provider.name.as_str()).copied();
-            let is_right = has == said || said.is_none() && keeps(provider);
+            let name = provider.name.as_str();
+            let has = host.contents.get(name).copied();
+            let may_keep = keeps(provider) || host.forgotten.contains(name);
+            let is_right = has == said || said.is_none() && may_keep;
             (!is_right).then(|| format!("{} has {has:?} of {}, not {said:?}", host.name, provider.name))
         })
     }

@@ -89,6 +89,7 @@ impl World {
             RequestKind::Command { .. } => self.command_arrives(&request),
             RequestKind::Purge(purge) => {
                 self.outside.record(self.now, || format!("purged {} {}", purge.host, purge.announced));
+                self.purge_items(&purge.host);
                 Event::Purged { purge: purge.clone(), done: true }
             }
             RequestKind::Retract { host, sequence } => return self.retract(&request, host, *sequence),

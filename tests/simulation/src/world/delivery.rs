@@ -255,6 +255,16 @@ impl World {
         self.delivered_is(request, delivered);
     }
 
+    /// The items of a removed host are deleted. That it is to have nothing stays, since it may come back.
+    pub(super) fn purge_items(&mut self, host: &HostName) {
+        for id in self.bus.desired.purge(host) {
+            self.checker.item_deleted(host, &id);
+        }
+        if self.bug == Some(Bug::ManifestPurged) {
+            self.bus.desired.delete_manifest(host);
+        }
+    }
+
     /// An instance reads the last report of every host.
     pub(super) fn read_reports(&mut self, index: usize) {
         let reports: Vec<_> =

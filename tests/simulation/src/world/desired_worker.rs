@@ -12,10 +12,15 @@ use crate::time::{MILLI, MINUTE, SECOND};
 impl World {
     /// The worker's process has started: its host takes what providers give for it, if it does.
     pub(super) fn start_desired(&mut self, index: usize) {
-        let host = &self.hosts[index];
-        if host.desired.is_none() {
+        if self.hosts[index].desired.is_none() {
             return;
         }
+        if self.hosts[index].desired_disk.is_some() && self.occurs(Fault::DesiredStateLost) {
+            let host = &mut self.hosts[index];
+            host.desired_disk = None;
+            host.forgotten = host.contents.keys().cloned().collect();
+        }
+        let host = &self.hosts[index];
         let loaded = match &host.desired_disk {
             None => Loaded::Nothing,
             Some(bytes) => match DesiredState::parse(bytes, &host.name) {
@@ -167,6 +172,8 @@ impl World {
         let accepted = host.desired.as_ref().and_then(|desired| desired.logic.report());
         let epoch = accepted.map_or(0, |report| report.revision.epoch);
         let (name, of) = (item.name.clone(), host.name.clone());
+        // The worker has saved the name before, and revokes it even if this fails.
+        host.forgotten.remove(&name);
         if !fails {
             host.contents.insert(name.clone(), content);
         }

@@ -114,7 +114,8 @@ impl World {
             | Fault::ProviderDown
             | Fault::ProviderSlow
             | Fault::ProviderFails
-            | Fault::KeyChanged => {}
+            | Fault::KeyChanged
+            | Fault::DesiredStateLost => {}
         }
     }
 
