@@ -5,7 +5,6 @@ use os_upgrade_protocol::{HostKey, HostName, ItemId, Revision};
 use os_upgrade_provider_rules::ProviderName;
 
 use super::fact::DesiredFact;
-use super::manifest::is_due;
 use crate::config::OnRemoval;
 use crate::fact::Fact;
 use crate::state::State;
@@ -53,7 +52,7 @@ pub(crate) fn item_revoked(state: &State, host: &HostName, provider: &ProviderNa
 
 /// The manifest of `host` with `revision` is stored. It matters only if it is still the one that follows from the state.
 pub(crate) fn manifest_stored(state: &State, host: &HostName, revision: Revision) -> Vec<Fact> {
-    let is_current = is_due(state, host, revision);
+    let is_current = state.is_manifest_due(host, revision);
     let stored = || DesiredFact::ManifestStored { host: host.clone(), revision };
     is_current.then(|| stored().into()).into_iter().collect()
 }

@@ -23,7 +23,7 @@ impl ManifestOrder {
             id: item.id.clone(),
             sealed: item.sealed,
         });
-        let is_current = is_due(state, &self.host, self.revision);
+        let is_current = state.is_manifest_due(&self.host, self.revision);
         is_current.then(|| Manifest {
             site: state.settings.site.clone(),
             revision: self.revision,
@@ -39,11 +39,4 @@ pub(crate) fn due(state: &State) -> impl Iterator<Item = ManifestOrder> + '_ {
         let replaced = state.desired.hosts.get(host)?.replaced.clone();
         Some(ManifestOrder { host: host.clone(), revision: state.desired_revision(host), replaced })
     })
-}
-
-/// Whether the manifest of `host` with `revision` is still to be published.
-pub(super) fn is_due(state: &State, host: &HostName, revision: Revision) -> bool {
-    state.desired.outdated.contains(host)
-        && state.is_delivered(host)
-        && state.desired_revision(host) == revision
 }

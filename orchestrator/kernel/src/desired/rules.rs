@@ -116,6 +116,13 @@ impl State {
         Revision { epoch: self.desired_epoch(host), sequence: entry.map_or(0, |entry| entry.changed) }
     }
 
+    /// Whether the manifest of `host` with `revision` is still to be published.
+    pub(super) fn is_manifest_due(&self, host: &HostName, revision: Revision) -> bool {
+        self.desired.outdated.contains(host)
+            && self.is_delivered(host)
+            && self.desired_revision(host) == revision
+    }
+
     /// What an item of `host` is sealed for that is sealed now.
     pub fn next_sealed(&self, host: &HostName) -> Revision {
         Revision { epoch: self.desired_epoch(host), sequence: self.desired.changes + 1 }

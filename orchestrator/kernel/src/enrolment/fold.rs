@@ -28,7 +28,6 @@ impl State {
                 self.last_upgrades.remove(host);
                 self.turns.remove(host);
                 self.desired.revoke_all(host);
-                self.desired.found.remove(host);
             }
             EnrolmentFact::HostDeferred { host, actor, reason, until } => {
                 let since = self.enrolment.deferred.get(host).map_or(at, |before| before.since);
