@@ -113,6 +113,22 @@ impl Bus {
         Ok(())
     }
 
+    /// Deletes the items that were stored before `host` was told that it is to have nothing. What is newer is of a host that was approved again.
+    pub(super) async fn purge_items(&self, host: &HostName) -> Result<(), String> {
+        let stream = self.find_stream(subject::DESIRED_STREAM).await.map_err(|error| with_causes(&error))?;
+        let Some(stream) = stream else { return Ok(()) };
+        let told = match stream.get_last_raw_message_by_subject(&subject::desired_manifest(host)).await {
+            Ok(told) => told,
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(()),
+            Err(error) => return Err(with_causes(&error)),
+        };
+        if Manifest::parse(&told.payload).is_ok_and(|manifest| manifest.items.is_empty()) {
+            let purge = stream.purge().filter(subject::desired_items(host)).sequence(told.sequence);
+            purge.await.map_err(|error| with_causes(&error))?;
+        }
+        Ok(())
+    }
+
     async fn publish_desired(&self, subject: String, fence: u64, payload: Bytes) -> DesiredStored {
         let mut headers = HeaderMap::new();
         headers.insert(names::PRODUCER_NAME, names::CONTROLLER);

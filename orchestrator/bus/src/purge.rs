@@ -47,15 +47,13 @@ impl Bus {
         {
             outputs.purge().filter(subject::output(host)).await.map_err(|error| with_causes(&error))?;
         }
-        // What it is to have is nothing by now; that it says so is forgotten.
-        for (name, filter) in [
-            (subject::APPLIED_STREAM, subject::applied(host)),
-            (subject::DESIRED_STREAM, subject::desired_items(host)),
-        ] {
-            if let Some(stream) = self.find_stream(name).await.map_err(|error| with_causes(&error))? {
-                stream.purge().filter(filter).await.map_err(|error| with_causes(&error))?;
-            }
+        // That it has nothing any more is forgotten.
+        if let Some(applied) =
+            self.find_stream(subject::APPLIED_STREAM).await.map_err(|error| with_causes(&error))?
+        {
+            applied.purge().filter(subject::applied(host)).await.map_err(|error| with_causes(&error))?;
         }
+        self.purge_items(host).await?;
         if is_back { Ok(()) } else { self.delete_consumer(&subject::consumer(host)).await }
     }
 

@@ -1,7 +1,7 @@
 //! The site's secrets, with the whole program: they are encrypted wherever they are stored, opened only with the key, and
 //! sent to the lock server in the clear.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};

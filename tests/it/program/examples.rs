@@ -24,7 +24,7 @@ const ELSEWHERE: [(&str, &str); 5] = [
 ];
 
 /// Examples that are refused in this site: how they end, and why.
-const REFUSED: [(&str, i32, &str); 20] = [
+const REFUSED: [(&str, i32, &str); 21] = [
     ("run start --failed", 5, "no host that can take part has failed or timed out"),
     ("run start web", 5, "none of the hosts that match takes part now"),
     ("run logs last h01", 1, "its commands printed nothing"),

@@ -21,7 +21,7 @@ pub(crate) struct SealedItem {
 pub(crate) struct DesiredStream {
     last: u64,
     fence: Option<(u64, DesiredFence)>,
-    manifests: BTreeMap<HostName, Manifest>,
+    manifests: BTreeMap<HostName, (u64, Manifest)>,
     items: BTreeMap<(HostName, ItemId), (u64, SealedItem)>,
     /// What each host has reported last of what it has.
     reports: BTreeMap<HostName, Vec<u8>>,
@@ -55,7 +55,7 @@ impl DesiredStream {
     /// Stores what `host` is to have under the fence at this sequence.
     pub(crate) fn put_manifest(&mut self, fence: u64, host: HostName, manifest: Manifest) -> Option<u64> {
         let sequence = self.next_under(fence)?;
-        self.manifests.insert(host, manifest);
+        self.manifests.insert(host, (sequence, manifest));
         Some(sequence)
     }
 
@@ -87,12 +87,17 @@ impl DesiredStream {
         over
     }
 
-    /// Deletes all items of `host`, and returns them.
+    /// Deletes the items that were stored before `host` was told that it is to have nothing, and returns them.
     pub(crate) fn purge(&mut self, host: &HostName) -> Vec<ItemId> {
-        let items = std::mem::take(&mut self.items);
-        let (of_host, others): (BTreeMap<_, _>, _) = items.into_iter().partition(|((of, _), _)| of == host);
-        self.items = others;
-        of_host.into_keys().map(|(_, id)| id).collect()
+        let told = self.manifests.get(host).filter(|(_, manifest)| manifest.items.is_empty());
+        let Some((told, _)) = told else { return Vec::new() };
+        let is_over = |of: &HostName, sequence: u64| of == host && sequence < *told;
+        let over = self.items.iter().filter(|((of, _), (sequence, _))| is_over(of, *sequence));
+        let over: Vec<ItemId> = over.map(|((_, id), _)| id.clone()).collect();
+        for id in &over {
+            self.items.remove(&(host.clone(), id.clone()));
+        }
+        over
     }
 
     /// Deletes what `host` is to have.
@@ -102,7 +107,7 @@ impl DesiredStream {
 
     /// What `host` is to have.
     pub(crate) fn manifest(&self, host: &HostName) -> Option<&Manifest> {
-        self.manifests.get(host)
+        self.manifests.get(host).map(|(_, manifest)| manifest)
     }
 
     /// An item of `host`.

@@ -11,7 +11,7 @@ use os_upgrade_api_types::routes::providers::{
 };
 use os_upgrade_api_types::word::{TestOutcome, Word};
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{self as kernel, ConfigProvider, DesiredOperation, ItemState, Request};
+use os_upgrade_kernel::{ConfigProvider, DesiredOperation, ItemState, Request};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
 use os_upgrade_provider_rules::ProviderName;

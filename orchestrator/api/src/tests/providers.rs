@@ -60,7 +60,7 @@ fn failed(site: &mut TestSite) {
     apply(site, fact);
     let poll =
         Poll { confirmed_at: Some(site.now - TimeDelta::minutes(10)), failures: 3, failure: Some(failure) };
-    site.view.polls = Some([(app(), [(host("h01"), poll)].into_iter().collect())].into_iter().collect());
+    site.view.polls.get_or_insert_default().entry(app()).or_default().insert(host("h01"), poll);
 }
 
 #[derive(Debug)]
@@ -145,7 +145,7 @@ async fn providers_have_metrics() {
     let prefixes = ["os_upgrade_provider", "os_upgrade_withheld", "os_upgrade_crossed"];
     let some = async |site: TestSite| {
         let api = TestApi::new(site, &[]).await;
-        let mut found = super::metrics::samples(&api, &Options::default(), &prefixes).await;
+        let mut found = metrics::samples(&api, &Options::default(), &prefixes).await;
         found.retain(|line| !line.ends_with(" 0"));
         found
     };

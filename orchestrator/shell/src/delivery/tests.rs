@@ -7,7 +7,7 @@ use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::EnrolmentFact;
 use os_upgrade_kernel::{Enlisted, SecretName, Trigger};
 use os_upgrade_protocol::{ApplicationName, GroupName, ItemId, RunId};
-use os_upgrade_provider_rules::{Reply, Validator};
+use os_upgrade_provider_rules::Reply;
 
 use self::leader::{APP, Leader, at, given, host, key};
 use super::*;

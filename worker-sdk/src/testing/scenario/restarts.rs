@@ -1,11 +1,18 @@
 //! Restarts of the worker and the deletion of its consumer: nothing may be forgotten, done twice, or skipped.
 
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
 use os_upgrade_protocol::{Action, subject};
 
 use super::{NO_RESTART, NOT_PREPARED, Scenario, Step, WATCHED, replies_to};
 use crate::testing::error::{CheckError, nats};
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::Seen;
+
+/// Whether there is no such consumer.
+fn is_gone(error: &ConsumerError) -> bool {
+    matches!(error.kind(), ConsumerErrorKind::JetStream(why) if why.error_code() == ErrorCode::CONSUMER_NOT_FOUND)
+}
 
 impl<F: FnMut(&Row) + Send> Scenario<F> {
     pub(super) async fn restarts(&mut self) -> Result<(), CheckError> {
@@ -68,7 +75,12 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
         }
         let stream = self.controller.stream(subject::CONTROL_STREAM).await?;
         for consumer in self.controller.consumers().await? {
-            stream.delete_consumer(&consumer.name).await.map_err(nats)?;
+            match stream.delete_consumer(&consumer.name).await {
+                Ok(_) => {}
+                // A worker may delete its own.
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(nats(error)),
+            }
         }
         let sent = self.controller.prepare(None).await?;
         let answer = self.controller.answer(&sent).await;

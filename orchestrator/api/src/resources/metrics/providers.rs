@@ -23,7 +23,9 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
         let is_failed = published.state.desired.failed.contains_key(&provider.name);
         failed.get_or_create(&labels).set(is_failed.into());
         for state in ITEM_STATES {
-            hosts.get_or_create(&[("provider", provider.name.to_string()), ("state", (*state).to_owned())]);
+            hosts
+                .get_or_create(&[("provider", provider.name.to_string()), ("state", (*state).to_owned())])
+                .set(0);
         }
         for host in selected(published, provider) {
             let state = configuration::progress(published, provider, host).state.to_string();
@@ -45,7 +47,7 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
     registry.register("os_upgrade_provider_oldest_confirmation_seconds", help, oldest);
     let reasons = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     for reason in ["restored", "ahead"] {
-        reasons.get_or_create(&[("reason", reason)]);
+        reasons.get_or_create(&[("reason", reason)]).set(0);
     }
     for withheld in published.state.withheld_hosts(&published.view) {
         reasons.get_or_create(&[("reason", if withheld.is_ahead { "ahead" } else { "restored" })]).inc();
