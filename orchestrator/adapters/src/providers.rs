@@ -51,6 +51,12 @@ impl Providers {
         Self { http: HttpProviders::default(), strongbox, published }
     }
 
+    /// The same providers, with connections of their own.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self { http: HttpProviders::default(), ..self.clone() }
+    }
+
     /// Asks `question`, and seals what is given, unless that is what the host is to have anyway.
     pub async fn ask(&self, question: &ProviderQuestion) -> Reply<Option<Made>> {
         let Reply { outcome, retry_after } =

@@ -49,7 +49,8 @@ impl Bus {
     /// # Errors
     /// The stream cannot be read.
     pub async fn desired_site(&self) -> Result<Option<String>, String> {
-        let stream = self.stream(subject::DESIRED_STREAM).await.map_err(|error| with_causes(&error))?;
+        let stream = self.find_stream(subject::DESIRED_STREAM).await.map_err(|error| with_causes(&error))?;
+        let Some(stream) = stream else { return Ok(None) };
         let last = last_fence(&stream).await.map_err(|error| error.to_string())?;
         Ok(last.and_then(|(_, last)| match last {
             LastFence::Of(fence) => Some(fence.site),

@@ -91,7 +91,9 @@ fn sentence(event: &SiteEvent) -> String {
             format!("delivery to {} resumed by {actor}", host.as_deref().unwrap_or("all hosts"))
         }
         SiteEvent::UnknownItemsFound { hosts } => {
-            format!("{} to have nothing: what they have is unknown here", hosts.join(", "))
+            let first = hosts.first().map_or("none", String::as_str);
+            let others = if hosts.len() > 1 { format!(" and {} more", hosts.len() - 1) } else { String::new() };
+            format!("{first}{others} to have nothing: what they have is unknown here")
         }
         SiteEvent::ProviderFailed { provider, host, failure } => {
             format!("provider {provider} fails for every host, as for {host}: {failure}")

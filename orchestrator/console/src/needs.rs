@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
-use os_upgrade_api_types::routes::state::{DeliveryTrouble, FailedProvider, HostState, Paused};
+use os_upgrade_api_types::routes::state::{AheadHosts, DeliveryTrouble, FailedProvider, HostState, Paused};
 use os_upgrade_api_types::word::{Behalf, WhyKind, Word};
 use os_upgrade_kernel::KeyState;
 use os_upgrade_kernel::config::LockProvider;
@@ -254,10 +254,11 @@ fn delivery(trouble: &DeliveryTrouble<'_>) -> Vec<Need> {
         let look = ("look", "os-upgrade desired list".to_owned());
         Need { what, commands: vec![look, ("tell them", "os-upgrade desired resume".to_owned())] }
     });
-    let ahead = ahead.iter().map(|host| {
-        let what = format!("{host} has newer configuration than the site knows of, and is left alone");
+    let ahead = ahead.iter().map(|AheadHosts { hosts, first }| {
+        let others = if *hosts > 1 { format!(" (as have {} more)", hosts - 1) } else { String::new() };
+        let what = format!("{first} has newer configuration than the site knows of, and is left alone{others}");
         let look = ("look", "os-upgrade desired list".to_owned());
-        let resume = format!("os-upgrade desired resume {}", shell_word(host));
+        let resume = format!("os-upgrade desired resume {}", shell_word(first));
         Need { what, commands: vec![look, ("tell it what this site knows", resume)] }
     });
     let failed = failed_providers.iter().map(|FailedProvider { name, host, failure, since }| {
@@ -501,9 +502,9 @@ mod tests {
                 ],
             ),
             (
-                json!({ "ahead": ["h01"] }),
+                json!({ "ahead": { "hosts": 3, "first": "h01" } }),
                 &[
-                    "h01 has newer configuration than the site knows of, and is left alone",
+                    "h01 has newer configuration than the site knows of, and is left alone (as have 2 more)",
                     "os-upgrade desired list",
                     "os-upgrade desired resume h01",
                 ],

@@ -78,6 +78,29 @@ pub enum Remedy {
 }
 
 impl Failure {
+    /// Whether the provider, or how it is configured, is to blame, and not what its answer would have been stored in.
+    pub const fn is_of_provider(&self) -> bool {
+        match self {
+            Self::NotSealed | Self::NotStored => false,
+            Self::HostNotInUrl
+            | Self::Credentials { .. }
+            | Self::ClientCertificate { .. }
+            | Self::Unreachable { .. }
+            | Self::TlsFailed { .. }
+            | Self::TimedOut
+            | Self::Cut
+            | Self::NotHttp { .. }
+            | Self::Refused { .. }
+            | Self::Throttled
+            | Self::Unavailable { .. }
+            | Self::Redirected { .. }
+            | Self::UnexpectedStatus { .. }
+            | Self::TooLarge { .. }
+            | Self::Html
+            | Self::Encoded => true,
+        }
+    }
+
     /// What is needed for the next attempt to succeed.
     pub const fn remedy(&self) -> Remedy {
         match self {

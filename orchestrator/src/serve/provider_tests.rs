@@ -3,10 +3,14 @@
 use std::time::Instant;
 
 use os_upgrade_adapters::providers::Providers;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::ConfigProvider;
 use os_upgrade_protocol::HostName;
 use os_upgrade_provider_rules::{Failure, Outcome};
 use os_upgrade_site::provider_tests::{ProviderTests, Said, Test, Tested, TestsProviders};
+
+/// The longest wait: a request to the API takes 20 seconds at most.
+const TIMEOUT_MAX: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 struct OfAdapter(Providers);
@@ -20,7 +24,10 @@ impl TestsProviders for OfAdapter {
     fn test<'a>(&'a self, provider: &'a ConfigProvider, host: &'a HostName) -> Test<'a> {
         Box::pin(async move {
             let start = Instant::now();
-            let said = match self.0.get(provider, host, None).await.outcome {
+            let timeout = provider.timeout.min(TIMEOUT_MAX);
+            let provider = ConfigProvider { timeout, ..provider.clone() };
+            // Nothing is kept of it, neither connections nor secrets.
+            let said = match self.0.apart().get(&provider, host, None).await.outcome {
                 Outcome::Content { content, .. } => Said::Content { bytes: content.as_slice().len() },
                 Outcome::Removed => Said::Nothing,
                 // It was not asked under a condition.

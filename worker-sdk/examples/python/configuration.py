@@ -79,6 +79,8 @@ class Configurations:
             with contextlib.suppress(nats.errors.Error, RuntimeError):
                 if (payload := await self.get("manifest")) is not None:
                     await self.consider(payload)
+                else:  # If the stream was lost, orchestrators may know nothing of this host.
+                    await self.report(None, [], {})
             with contextlib.suppress(asyncio.TimeoutError):  # What has failed is tried again then.
                 await asyncio.wait_for(self.hinted.wait(), 60)
 

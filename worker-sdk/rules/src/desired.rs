@@ -81,6 +81,8 @@ pub struct DesiredLogic {
     manifest: Option<Manifest>,
     /// Why the manifest that was read last is not followed.
     refused: Option<ManifestRefusal>,
+    /// Whether the stream had no manifest for this host when it was read last.
+    is_absent: bool,
     failures: BTreeMap<String, Failure>,
     /// Why the file could not be saved last, until it is.
     save_error: Option<String>,
@@ -95,6 +97,7 @@ impl DesiredLogic {
             is_changed: false,
             manifest: None,
             refused: None,
+            is_absent: false,
             failures: BTreeMap::new(),
             save_error: None,
             activity: Activity::NotStarted,
@@ -131,7 +134,8 @@ impl DesiredLogic {
     /// What orchestrators are to know; `None` while there is nothing that they do not know from an earlier process.
     pub fn report(&self) -> Option<Applied> {
         let Accepted { site, revision } = self.file.accepted.clone()?;
-        if self.manifest.is_none() && self.refused.is_none() {
+        // If there is no manifest any more, orchestrators may know nothing of this host: the stream was lost.
+        if self.manifest.is_none() && self.refused.is_none() && !self.is_absent {
             return None;
         }
         let desired = self.manifest.iter().flat_map(|manifest| &manifest.items).map(|item| match item.kind {
@@ -197,6 +201,7 @@ impl DesiredLogic {
         match read.and_then(|manifest| manifest.map(|manifest| self.acceptable(manifest)).transpose()) {
             Ok(manifest) => {
                 self.refused = None;
+                self.is_absent = manifest.is_none();
                 if let Some(manifest) = manifest {
                     self.accept(manifest, out);
                 }

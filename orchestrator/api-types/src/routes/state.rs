@@ -236,13 +236,21 @@ pub struct DeliveryTrouble<'a> {
     /// How many hosts are not told what they are to have, because the site was restored; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<usize>,
-    /// The hosts that have something newer than the site knows of, and are not told either; at most ten of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub ahead: Vec<Cow<'a, str>>,
+    /// The hosts that have something newer than the site knows of, and are not told either; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<AheadHosts<'a>>,
     /// The other site to which the stream of what hosts are to have belongs, as the leader has found; absent if it does not, and on other instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crossed_site: Option<Cow<'a, str>>,
+}
+
+/// Hosts that have something newer than the site knows of.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AheadHosts<'a> {
+    /// How many.
+    pub hosts: usize,
+    /// The first one by name.
+    pub first: Cow<'a, str>,
 }
 
 /// A provider that fails for every host.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::providers::{ConfigurationProgress, HostConfiguration};
-use os_upgrade_api_types::routes::state::{DeliveryTrouble, FailedProvider};
+use os_upgrade_api_types::routes::state::{AheadHosts, DeliveryTrouble, FailedProvider};
 use os_upgrade_api_types::word::{ItemStep, Word};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{ConfigProvider, ItemState, Poll};
@@ -14,8 +14,6 @@ use os_upgrade_site::published_state::PublishedState;
 
 /// The longest error of a worker that is shown, in characters.
 pub(crate) const ERROR_CHARS_MAX: usize = 300;
-/// The most hosts ahead of the site that the state names.
-const AHEAD_SHOWN_MAX: usize = 10;
 
 /// What `provider` said of `host` last, if this instance leads.
 pub(crate) fn last_poll<'a>(
@@ -53,12 +51,14 @@ pub(crate) fn trouble(published: &PublishedState) -> Option<DeliveryTrouble<'_>>
     let trouble = DeliveryTrouble {
         failed_providers: failed.collect(),
         withheld: Some(withheld.len()).filter(|hosts| *hosts > 0),
-        ahead: ahead.into_iter().take(AHEAD_SHOWN_MAX).map(|it| it.host.as_str().into()).collect(),
+        ahead: ahead
+            .first()
+            .map(|first| AheadHosts { hosts: ahead.len(), first: first.host.as_str().into() }),
         crossed_site: published.crossed_site.as_deref().map(Cow::from),
     };
     let is_none = trouble.failed_providers.is_empty()
         && trouble.withheld.is_none()
-        && trouble.ahead.is_empty()
+        && trouble.ahead.is_none()
         && trouble.crossed_site.is_none();
     (!is_none).then_some(trouble)
 }

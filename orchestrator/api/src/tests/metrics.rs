@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::fact::RunFact;
+use os_upgrade_kernel::fact::{ConfigFact, RunFact};
 use os_upgrade_kernel::{
     Clock, ClockDoubt, Fact, KubernetesSettings, MissedReason, MissedRun, Reachability, Settings,
 };
@@ -154,6 +154,12 @@ async fn alerts_ask_for_metrics_that_there_are() {
         unrecorded: 0,
     };
     site.state.apply(opened, &Fact::Run(RunFact::Missed(missed))).unwrap();
+    let mut config = site.state.config.as_deref().unwrap().clone();
+    let provider = json!([{ "name": "app", "kind": "http", "url": "https://files.example/{host}" }]);
+    config.config_providers = serde_json::from_value(provider).unwrap();
+    let replaced =
+        ConfigFact::Replaced { config: Some(config), actor: "eve".to_owned(), difference: Vec::new() };
+    site.state.apply(opened, &replaced.into()).unwrap();
     let api = TestApi::new(site, &records).await;
     let [cert, key] = Authority::new("servers").certify_into("localhost", api.directory.path(), "api");
     let tls = Tls::from_settings(&ApiTls { cert: Some(cert), key: Some(key), client_ca: None }).unwrap();

@@ -135,7 +135,7 @@ async fn state_has_what_keeps_configuration_from_hosts() {
         "since": "2026-11-21T05:00:00Z",
     });
     let expected = json!({ "delivery": {
-        "failed-providers": [provider], "withheld": 1, "ahead": ["h01"], "crossed-site": "hall-2",
+        "failed-providers": [provider], "withheld": 1, "ahead": { "hosts": 1, "first": "h01" }, "crossed-site": "hall-2",
     } });
     assert_eq!(api.call(request, "").await, (200, expected));
 }

@@ -27,8 +27,8 @@ pub(crate) enum Command {
     Show(Of),
     /// Ask a provider about a host, and show whether and what it answers
     ///
-    /// The instance that is asked asks, with the provider's credentials. Nothing follows from the answer, and the content is not shown. Ends with 1 if
-    /// the provider fails.
+    /// The instance that is asked asks, with the provider's credentials, for which it needs the key of the strongbox; it waits for 15 seconds at
+    /// most. Nothing follows from the answer, and the content is not shown. Ends with 1 if the provider fails.
     #[command(after_help = examples!["providers test app --host h01", "providers test app --host h01 -o json"])]
     Test(TestOptions),
     /// Ask a provider at once, about one host or all

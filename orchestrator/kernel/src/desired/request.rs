@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fact::DesiredFact;
 use crate::answer::{Granted, RefusalClass};
+use crate::fact::Fact;
 use crate::state::State;
 use crate::view::View;
 
@@ -59,12 +60,16 @@ pub(crate) fn decide(
     operation: &DesiredOperation,
     actor: &str,
 ) -> Result<Granted, DesiredRefusal> {
-    let fact = match operation {
-        DesiredOperation::Poll { provider, host } => Some(poll(state, provider, host.as_ref(), actor)?),
-        DesiredOperation::Resume { host: Some(host) } => resume(state, view, host, actor)?,
-        DesiredOperation::Resume { host: None } => resume_all(state, actor),
+    let facts = match operation {
+        DesiredOperation::Poll { provider, host } => {
+            vec![poll(state, provider, host.as_ref(), actor)?.into()]
+        }
+        DesiredOperation::Resume { host: Some(host) } => {
+            resume(state, view, host, actor)?.map(Into::into).into_iter().collect()
+        }
+        DesiredOperation::Resume { host: None } => resume_all(state, view, actor),
     };
-    Ok(Granted::done(fact.map(Into::into).into_iter().collect()))
+    Ok(Granted::done(facts))
 }
 
 fn poll(
@@ -109,10 +114,13 @@ fn resume(
 }
 
 /// Resumes the delivery after a restoration.
-fn resume_all(state: &State, actor: &str) -> Option<DesiredFact> {
+fn resume_all(state: &State, view: &View, actor: &str) -> Vec<Fact> {
     let epoch = state.epoch();
     if epoch <= state.desired.resumed {
-        return None;
+        return Vec::new();
     }
-    Some(DesiredFact::DeliveryResumed { host: None, epoch, actor: actor.to_owned() })
+    let resumed = DesiredFact::DeliveryResumed { host: None, epoch, actor: actor.to_owned() };
+    let hosts = state.unknown_hosts(view);
+    let found = (!hosts.is_empty()).then(|| DesiredFact::UnknownItemsFound { hosts }.into());
+    [resumed.into()].into_iter().chain(found).collect()
 }

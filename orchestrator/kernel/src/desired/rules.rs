@@ -9,6 +9,9 @@ use crate::config::ConfigProvider;
 use crate::state::State;
 use crate::view::View;
 
+/// The most hosts that are told at once that they are to have nothing.
+const FOUND_AT_ONCE_MAX: usize = 1000;
+
 /// How far what a provider gave for a host is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemState<'a> {
@@ -92,6 +95,16 @@ impl State {
         pinned.is_some() && view.announced_key(host) == pinned
     }
 
+    /// The hosts about which `provider` is asked: they take part, it selects them, and something can be sealed to them.
+    pub fn hosts_of<'a>(
+        &'a self,
+        view: &'a View,
+        provider: &'a ConfigProvider,
+    ) -> impl Iterator<Item = &'a HostName> {
+        let hosts = self.enrolment.keys.keys().filter(|host| provider.selects(host));
+        hosts.filter(|host| self.enrolled(host).takes_part() && self.has_approved_key(view, host))
+    }
+
     /// The last restoration as an epoch, in seconds since 1970; 0 if there was none.
     pub fn epoch(&self) -> u64 {
         u64::try_from(self.restored).unwrap_or_default()
@@ -108,6 +121,24 @@ impl State {
     pub fn is_delivered(&self, host: &HostName) -> bool {
         let resumed = self.desired.hosts.get(host).map_or(0, |host| host.resumed);
         self.epoch() <= resumed.max(self.desired.resumed)
+    }
+
+    /// Hosts that have something from before the last restoration, of which this site knows nothing, and were not told so yet.
+    pub(super) fn unknown_hosts(&self, view: &View) -> Vec<HostName> {
+        let epoch = self.epoch();
+        // Without a restoration, the manifest that ends what a host has is known until it is stored.
+        if epoch == 0 {
+            return Vec::new();
+        }
+        let is_old = |host: &HostName| {
+            let told = self.told(view, host);
+            told.is_some_and(|applied| applied.revision.epoch < epoch && !applied.items.is_empty())
+        };
+        let is_known = |host: &HostName| {
+            self.desired.hosts.contains_key(host) || self.desired.found.contains(host)
+        };
+        let unknown = view.applied.keys().filter(|host| is_old(host) && !is_known(host));
+        unknown.take(FOUND_AT_ONCE_MAX).cloned().collect()
     }
 
     /// How new the manifest of `host` is that follows from this state.

@@ -272,9 +272,11 @@ fn hosts_get_rid_of_what_a_restored_site_does_not_know() {
             site.view.applied.remove(&host("h1"));
         }
         request(&mut site, DesiredOperation::Resume { host: None }).unwrap();
+        assert_eq!(site.state.desired.found.contains(&host("h1")), is_told_before);
         says(&mut site, "h1", lost, &["app", "net"]);
         let found = site.input(Input::Tick).facts;
-        assert_eq!(found, [DesiredFact::UnknownItemsFound { hosts: vec![host("h1")] }.into()]);
+        let fact = DesiredFact::UnknownItemsFound { hosts: vec![host("h1")] };
+        assert_eq!(found, if is_told_before { vec![] } else { vec![fact.into()] });
         assert_eq!(due(&site), [manifest("h1", &[], &[]), manifest("h2", &["app=1"], &[])]);
         let told = publish(&mut site)[0];
         assert_eq!(site.input(Input::Tick).facts, [], "its report is as old as before");
@@ -286,7 +288,7 @@ fn hosts_get_rid_of_what_a_restored_site_does_not_know() {
 /// That a provider fails for every host is a fact, and that it answers again; that it fails for some is none.
 #[test]
 fn providers_fail_and_recover() {
-    let mut site = site();
+    let mut site = requiring(r#""h1","h2""#);
     let failed = |site: &mut Site| {
         site.input(Input::Tick);
         site.state.desired.failed.keys().map(ToString::to_string).collect::<Vec<_>>()
@@ -294,6 +296,10 @@ fn providers_fail_and_recover() {
     let refused = || Some(Failure::Refused { status: 403 });
     assert_eq!(failed(&mut site), Vec::<String>::new(), "nothing is known");
     polled(&mut site, "h1", None, refused());
+    assert_eq!(failed(&mut site), Vec::<String>::new(), "nothing is known of h2");
+    polled(&mut site, "h2", None, Some(Failure::NotStored));
+    assert_eq!(failed(&mut site), Vec::<String>::new(), "the bus has failed for h2");
+    polled(&mut site, "h2", None, refused());
     assert_eq!(failed(&mut site), ["app"]);
     assert_eq!(site.input(Input::Tick).facts, [], "it is told once");
     polled(&mut site, "h2", Some(TimeDelta::zero()), None);
@@ -302,6 +308,11 @@ fn providers_fail_and_recover() {
     assert_eq!(failed(&mut site), ["app"], "all fail now, though one had an answer");
     site.view.polls = Some(OrdMap::new());
     assert_eq!(failed(&mut site), ["app"], "a new leader knows nothing else yet");
+    configure(&mut site, r#"[{"name":"app","selector":{"names":["h3"]}}]"#);
+    assert_eq!(failed(&mut site), Vec::<String>::new(), "there is no host about which it could fail");
+    configure(&mut site, r#"[{"name":"app","selector":{"names":["h1"]}}]"#);
+    polled(&mut site, "h1", None, refused());
+    assert_eq!(failed(&mut site), ["app"]);
     configure(&mut site, r#"[{"name":"net"}]"#);
     assert_eq!(failed(&mut site), Vec::<String>::new(), "it is gone");
 }

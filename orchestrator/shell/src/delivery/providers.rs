@@ -109,11 +109,9 @@ impl Providers {
             self.polls.remove(&name);
             self.schedule.remove_provider(&name);
         }
-        let hosts = if providers.is_empty() { Vec::new() } else { hosts(state, view) };
         for provider in providers {
             self.configure(provider, now);
-            let selected = hosts.iter().filter(|host| provider.selects(host));
-            self.select(&provider.name, selected.map(|host| (*host).clone()).collect(), now);
+            self.select(&provider.name, state.hosts_of(view, provider).cloned().collect(), now);
         }
     }
 
@@ -224,12 +222,6 @@ impl Providers {
         };
         self.polls.entry(provider).or_default().insert(host, poll);
     }
-}
-
-/// The hosts to which something can be sealed: they take part, and announce the key that was approved.
-fn hosts<'a>(state: &'a State, view: &View) -> Vec<&'a HostName> {
-    let keys = state.enrolment.keys.keys();
-    keys.filter(|host| state.enrolled(host).takes_part() && state.has_approved_key(view, host)).collect()
 }
 
 /// Whether what was said to the one question counts for the other. What hosts do with it, and how often it is asked, may differ.

@@ -249,6 +249,20 @@ fn what_differs_is_applied_in_order() {
     assert!(!world.act(true));
 }
 
+/// If the stream was lost, orchestrators know nothing of what the host has.
+#[test]
+fn what_is_in_force_without_a_manifest_is_reported() {
+    let mut world = World::new();
+    world.publish(manifest(1, &[("a", "1")]));
+    world.act_on();
+    world.crash(false);
+    world.stream = None;
+    assert_eq!(world.logic.report(), None, "nothing was read yet");
+    world.read();
+    assert_eq!(world.report(), [reported("a", Some("1"), None)]);
+    assert!(!world.act(true), "it stays in force");
+}
+
 #[test]
 fn failures_cost_one_item() {
     let mut world = World::new();

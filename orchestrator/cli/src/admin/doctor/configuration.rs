@@ -17,8 +17,9 @@ pub(super) async fn examine_stream(bus: &Bus, site: &str) -> Option<Check> {
             Some(Check::problem(NAME, found, "give each site an account of NATS of its own"))
         }
         Ok(Some(_)) => Some(Check::ok(NAME, "its stream is this site's")),
-        // It is made by the first leader.
-        Ok(None) | Err(_) => None,
+        // The first leader makes it.
+        Ok(None) => None,
+        Err(why) => Some(Check::warning(NAME, format!("whose its stream is is unknown: {why}"), "check NATS")),
     }
 }
 
