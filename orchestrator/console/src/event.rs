@@ -92,7 +92,8 @@ fn sentence(event: &SiteEvent) -> String {
         }
         SiteEvent::UnknownItemsFound { hosts } => {
             let first = hosts.first().map_or("none", String::as_str);
-            let others = if hosts.len() > 1 { format!(" and {} more", hosts.len() - 1) } else { String::new() };
+            let others =
+                if hosts.len() > 1 { format!(" and {} more", hosts.len() - 1) } else { String::new() };
             format!("{first}{others} to have nothing: what they have is unknown here")
         }
         SiteEvent::ProviderFailed { provider, host, failure } => {

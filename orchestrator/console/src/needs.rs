@@ -256,7 +256,8 @@ fn delivery(trouble: &DeliveryTrouble<'_>) -> Vec<Need> {
     });
     let ahead = ahead.iter().map(|AheadHosts { hosts, first }| {
         let others = if *hosts > 1 { format!(" (as have {} more)", hosts - 1) } else { String::new() };
-        let what = format!("{first} has newer configuration than the site knows of, and is left alone{others}");
+        let what =
+            format!("{first} has newer configuration than the site knows of, and is left alone{others}");
         let look = ("look", "os-upgrade desired list".to_owned());
         let resume = format!("os-upgrade desired resume {}", shell_word(first));
         Need { what, commands: vec![look, ("tell it what this site knows", resume)] }

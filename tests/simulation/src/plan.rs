@@ -374,7 +374,6 @@ impl Plan {
         if let Some(delivery) = &mut self.delivery {
             delivery.act_every = 2 * SECOND;
             delivery.is_restored = true;
-            delivery.removes_host = bug == Bug::ManifestPurged;
             delivery.configures.fill(true);
             if bug == Bug::RevocationForgotten {
                 for provider in &mut delivery.providers {

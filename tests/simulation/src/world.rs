@@ -359,11 +359,9 @@ fn draw_plan(seed: u64, bug: Option<Bug>, rng: &mut Rng) -> Plan {
         plan = plan.with_delivery(&mut of_delivery);
     }
     let mut of_forgetting = delivery_plan::forgetting_stream(seed);
-    let forgets = match bug {
-        Some(bug) => bug == Bug::ManifestPurged,
-        None => has_delivery && of_forgetting.u32(..5) < 3 && !corpus::is_older_than_forgetting(seed),
-    };
-    if forgets {
+    // What came later changes nothing in the worlds of earlier bugs.
+    let is_later = bug.is_none() && !corpus::is_older_than_forgetting(seed);
+    if has_delivery && is_later && of_forgetting.u32(..5) < 3 {
         plan = plan.with_forgetting(&mut of_forgetting);
     }
     match bug {

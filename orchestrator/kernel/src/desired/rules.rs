@@ -134,9 +134,8 @@ impl State {
             let told = self.told(view, host);
             told.is_some_and(|applied| applied.revision.epoch < epoch && !applied.items.is_empty())
         };
-        let is_known = |host: &HostName| {
-            self.desired.hosts.contains_key(host) || self.desired.found.contains(host)
-        };
+        let is_known =
+            |host: &HostName| self.desired.hosts.contains_key(host) || self.desired.found.contains(host);
         let unknown = view.applied.keys().filter(|host| is_old(host) && !is_known(host));
         unknown.take(FOUND_AT_ONCE_MAX).cloned().collect()
     }

@@ -260,9 +260,6 @@ impl World {
         for id in self.bus.desired.purge(host) {
             self.checker.item_deleted(host, &id);
         }
-        if self.bug == Some(Bug::ManifestPurged) {
-            self.bus.desired.delete_manifest(host);
-        }
     }
 
     /// An instance reads the last report of every host.

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{
-    ConfigFact, DesiredFact, EnrolmentFact, LockFact, PauseFact, RunFact, SecretFact, SlotFact,
+    ConfigFact, EnrolmentFact, LockFact, PauseFact, RunFact, SecretFact, SlotFact,
 };
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::slot::{Denied, Full, HostDenied, ReleaseCause, Waiter};
@@ -138,7 +138,6 @@ impl World {
             Some(Bug::MissedUnrecorded) => without_missed,
             Some(Bug::TargetLeftOut) => without_target,
             Some(Bug::ResultGlossed) => glossed,
-            Some(Bug::UnknownItemsDropped) => without_unknown_items,
             _ => return message,
         };
         with_facts(message, |facts| each(facts, instead))
@@ -464,10 +463,6 @@ fn without_secret(fact: Fact) -> Vec<Fact> {
 
 fn without_missed(fact: Fact) -> Vec<Fact> {
     if let Fact::Run(RunFact::Missed(_)) = fact { Vec::new() } else { vec![fact] }
-}
-
-fn without_unknown_items(fact: Fact) -> Vec<Fact> {
-    if let Fact::Desired(DesiredFact::UnknownItemsFound { .. }) = fact { Vec::new() } else { vec![fact] }
 }
 
 /// The run of an occurrence that is over counts as missed.

@@ -19,7 +19,9 @@ pub(super) async fn examine_stream(bus: &Bus, site: &str) -> Option<Check> {
         Ok(Some(_)) => Some(Check::ok(NAME, "its stream is this site's")),
         // The first leader makes it.
         Ok(None) => None,
-        Err(why) => Some(Check::warning(NAME, format!("whose its stream is is unknown: {why}"), "check NATS")),
+        Err(why) => {
+            Some(Check::warning(NAME, format!("whose its stream is is unknown: {why}"), "check NATS"))
+        }
     }
 }
 
