@@ -262,7 +262,7 @@ bugs! {
     /// What a provider gives is sealed to the first key of a host, whichever is approved.
     SealedToFirstKey: "sealed-to-first-key", [KeyChanged] => ["sealed"], seed 0;
     /// A provider that has nothing for a host any more counts as one that has failed.
-    RevocationForgotten: "revocation-forgotten", [] => ["delivered"], seed 22;
+    RevocationForgotten: "revocation-forgotten", [] => ["delivered"], seed 26;
     /// Items that are older than the fence are deleted although the manifest names them.
     NamedSwept: "named-swept", [OrchestratorCrash] => ["named"], seed 0;
     /// After a restoration hosts are told what they are to have before an operator says so.

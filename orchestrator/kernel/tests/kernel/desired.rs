@@ -308,10 +308,14 @@ fn providers_fail_and_recover() {
     assert_eq!(failed(&mut site), ["app"], "all fail now, though one had an answer");
     site.view.polls = Some(OrdMap::new());
     assert_eq!(failed(&mut site), ["app"], "a new leader knows nothing else yet");
-    configure(&mut site, r#"[{"name":"app","selector":{"names":["h3"]}}]"#);
+    let hosts = site.view.hosts.clone();
+    for name in ["h1", "h2"] {
+        site.view.hosts.get_mut(&host(name)).unwrap().configures = None;
+    }
     assert_eq!(failed(&mut site), Vec::<String>::new(), "there is no host about which it could fail");
-    configure(&mut site, r#"[{"name":"app","selector":{"names":["h1"]}}]"#);
+    site.view.hosts = hosts;
     polled(&mut site, "h1", None, refused());
+    polled(&mut site, "h2", None, refused());
     assert_eq!(failed(&mut site), ["app"]);
     configure(&mut site, r#"[{"name":"net"}]"#);
     assert_eq!(failed(&mut site), Vec::<String>::new(), "it is gone");
