@@ -17,8 +17,8 @@ use tokio::process::Command;
 
 use super::supervised::{PYTHON_WORKER, Supervised, VERSIONS, python};
 
-/// How many faulty workers are checked concurrently: all of them, because a check mostly waits.
-const AT_ONCE: usize = 50;
+/// How many faulty workers are checked concurrently: a check mostly waits, but of too many at once a restart comes too late to cut an upgrade.
+const AT_ONCE: usize = 16;
 /// Timeout of the checks of faulty workers. A missing action takes this long to be found.
 const SHORT: Duration = Duration::from_secs(5);
 
