@@ -38,7 +38,7 @@ pub trait TestsProviders: fmt::Debug + Send + Sync {
     fn test<'a>(&'a self, provider: &'a ConfigProvider, host: &'a HostName) -> Test<'a>;
 }
 
-/// How many tests there are at once: each is a request to a server, which may take minutes.
+/// How many tests there are at once: each is a request to a server that may not answer.
 const TESTS_MAX: usize = 2;
 
 /// Asks providers for the API; without somebody who can ask, nobody is asked. Cheap to clone.
