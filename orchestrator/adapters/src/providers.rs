@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use os_upgrade_kernel::{ConfigProvider, FileMode, SecretName};
+use os_upgrade_kernel::{ConfigProvider, FileMode, SecretName, State};
 use os_upgrade_protocol::{HostName, ItemKind};
 use os_upgrade_provider_rules::{
     ContentBytes, CredentialsProblem, Failure, Outcome, ProviderName, Reply, Validator,
@@ -101,6 +101,12 @@ impl Providers {
         self.http.ask(&provider.name, &definition, host, validator, credentials.as_ref()).await
     }
 
+    /// Drops the clients of providers that `state` does not have, with their connections and client certificates.
+    pub fn retain_configured(&self, state: &State) {
+        let config = state.config.as_ref();
+        self.http.retain(|name| config.is_some_and(|config| config.provider(name).is_some()));
+    }
+
     fn open(&self, name: Option<&SecretName>) -> Result<Option<Credentials>, CredentialsProblem> {
         let Some(name) = name else { return Ok(None) };
         let published = self.published.load();
@@ -166,8 +172,7 @@ impl HttpProviders {
         }
     }
 
-    /// Closes the connections of providers that are no longer configured.
-    pub fn retain(&self, is_configured: impl Fn(&ProviderName) -> bool) {
+    fn retain(&self, is_configured: impl Fn(&ProviderName) -> bool) {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|name, _| is_configured(name));
     }

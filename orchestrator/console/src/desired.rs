@@ -90,7 +90,7 @@ fn describe_secret(
     write!(f, "the secret of `{key}` ")?;
     match problem {
         CredentialsProblem::Sealed => {
-            f.write_str("cannot be opened: store it, and give the leader the key of the strongbox")
+            f.write_str("cannot be opened: store it, and give the instances the key of the strongbox")
         }
         CredentialsProblem::OtherOrigin => {
             f.write_str("is not for the provider's origin: store it with the origin of its URL")

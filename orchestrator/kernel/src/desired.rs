@@ -23,4 +23,4 @@ pub use self::request::{DesiredOperation, DesiredRefusal};
 pub use self::rules::ItemState;
 pub use self::state::{Desired, DesiredHost, DesiredItem, FailedProvider};
 pub use self::wait::ConfigurationWait;
-pub use self::withheld::Withheld;
+pub use self::withheld::{Resumption, Withholding};

@@ -25,6 +25,6 @@ pub use failure::{CredentialsProblem, Failure, Remedy};
 pub use name::{ProviderName, ProviderNameError};
 pub use now::Now;
 pub use retry_after::read_retry_after;
-pub use schedule::{Limits, Noted, PairStatus, Question, Schedule, Ticket};
+pub use schedule::{Limits, PairStatus, Question, Schedule, Ticket};
 pub use url_template::{HostUrlError, Origin, OriginError, UrlTemplate, UrlTemplateError, names_html};
 pub use validator::{Condition, Validator};

@@ -16,8 +16,8 @@ use std::time::Duration;
 use os_upgrade_protocol::HostName;
 
 pub use self::pair::{PairStatus, Ticket};
+pub use self::provider::Limits;
 use self::provider::Provider;
-pub use self::provider::{Limits, Noted};
 use crate::answer::Reply;
 use crate::name::ProviderName;
 use crate::now::Now;
@@ -108,7 +108,7 @@ impl Schedule {
                     ticket: self.last_ticket,
                     provider: name.clone(),
                     host,
-                    validator: pair.validator().cloned(),
+                    validator: pair.validator.clone(),
                 });
             }
         }
@@ -128,25 +128,11 @@ impl Schedule {
     }
 
     /// The question with `ticket` was answered or has failed.
-    pub fn finish<C>(&mut self, now: Now, ticket: Ticket, reply: &Reply<C>) -> Noted {
-        let Some((name, host)) = self.asked.remove(&ticket) else { return Noted::Stale };
-        let Some(provider) = self.providers.get_mut(&name) else { return Noted::Stale };
-        let noted = provider.finish(&host, ticket, now, reply);
+    pub fn finish<C>(&mut self, now: Now, ticket: Ticket, reply: &Reply<C>) {
+        let Some((name, host)) = self.asked.remove(&ticket) else { return };
+        let Some(provider) = self.providers.get_mut(&name) else { return };
+        provider.finish(&host, ticket, now, reply);
         self.drop_if_over(&name);
-        noted
-    }
-
-    /// Whether the provider has said within `max_age` what the host is to have.
-    pub fn is_confirmed(
-        &self,
-        now: Now,
-        provider: &ProviderName,
-        host: &HostName,
-        max_age: Duration,
-    ) -> bool {
-        let pair = self.providers.get(provider).and_then(|provider| provider.pair(host));
-        let confirmed = pair.and_then(|pair| pair.confirmed);
-        confirmed.is_some_and(|at| now.monotonic.saturating_sub(at.monotonic) <= max_age)
     }
 
     /// What is known of a host with a provider; `None` if it is not asked about it.

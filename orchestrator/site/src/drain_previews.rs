@@ -62,10 +62,10 @@ const PREVIEWS_MAX: usize = 2;
 
 /// The previews of drains; without a cluster there are none. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct DrainPreviews(Option<Arc<Asked>>);
+pub struct DrainPreviews(Option<Arc<Limited>>);
 
 #[derive(Debug)]
-struct Asked {
+struct Limited {
     cluster: Box<dyn PreviewsDrains>,
     turns: Semaphore,
 }
@@ -73,7 +73,7 @@ struct Asked {
 impl DrainPreviews {
     /// The previews that `cluster` makes.
     pub fn new(cluster: impl PreviewsDrains + 'static) -> Self {
-        Self(Some(Arc::new(Asked { cluster: Box::new(cluster), turns: Semaphore::new(PREVIEWS_MAX) })))
+        Self(Some(Arc::new(Limited { cluster: Box::new(cluster), turns: Semaphore::new(PREVIEWS_MAX) })))
     }
 
     /// What the drain of the node of `host` would do.
@@ -81,11 +81,11 @@ impl DrainPreviews {
     /// # Errors
     /// The host has no node, or the cluster cannot be asked now.
     pub async fn of(&self, host: &HostName) -> Result<DrainPreview, NoPreview> {
-        let Some(asked) = &self.0 else {
+        let Some(previews) = &self.0 else {
             let why = "the settings of this instance name no Kubernetes cluster";
             return Err(NoPreview::NoNode(why.to_owned()));
         };
-        let _turn = asked.turns.acquire().await.expect("it is never closed");
-        asked.cluster.preview(host).await
+        let _turn = previews.turns.acquire().await.expect("it is never closed");
+        previews.cluster.preview(host).await
     }
 }

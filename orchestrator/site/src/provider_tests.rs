@@ -14,13 +14,13 @@ use tokio::sync::Semaphore;
 /// What a provider says about a host, and how long that took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tested {
-    pub said: Said,
+    pub outcome: TestOutcome,
     pub took: Duration,
 }
 
 /// What a provider says about a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum TestOutcome {
     /// A content of so many bytes.
     Content { bytes: usize },
     /// That the host is to have nothing.
@@ -43,10 +43,10 @@ const TESTS_MAX: usize = 2;
 
 /// Asks providers for the API; without somebody who can ask, nobody is asked. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct ProviderTests(Option<Arc<Asked>>);
+pub struct ProviderTests(Option<Arc<Limited>>);
 
 #[derive(Debug)]
-struct Asked {
+struct Limited {
     providers: Box<dyn TestsProviders>,
     turns: Semaphore,
 }
@@ -54,13 +54,13 @@ struct Asked {
 impl ProviderTests {
     /// The tests that `providers` makes.
     pub fn new(providers: impl TestsProviders + 'static) -> Self {
-        Self(Some(Arc::new(Asked { providers: Box::new(providers), turns: Semaphore::new(TESTS_MAX) })))
+        Self(Some(Arc::new(Limited { providers: Box::new(providers), turns: Semaphore::new(TESTS_MAX) })))
     }
 
     /// What `provider` says about `host`; `None` if nobody can ask, or as many are being asked as allowed.
     pub async fn test(&self, provider: &ConfigProvider, host: &HostName) -> Option<Tested> {
-        let asked = self.0.as_ref()?;
-        let _turn = asked.turns.try_acquire().ok()?;
-        Some(asked.providers.test(provider, host).await)
+        let tests = self.0.as_ref()?;
+        let _turn = tests.turns.try_acquire().ok()?;
+        Some(tests.providers.test(provider, host).await)
     }
 }

@@ -7,7 +7,7 @@ use os_upgrade_adapters::providers::{Made, Providers, SealedItem};
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::latest::Latest;
 use os_upgrade_bus::worker_reports::WorkerConnection;
-use os_upgrade_kernel::{Job, NoAnswer, StoredItem};
+use os_upgrade_kernel::{Job, NoAnswer, State, StoredItem};
 use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_provider_rules::{Failure, Outcome, Reply};
 use os_upgrade_recovery::loss;
@@ -335,6 +335,11 @@ impl Work {
         tokio::spawn(async move {
             nodes::watch(|| cluster.nodes(), started, sender, Incoming::Event, stop).await;
         });
+    }
+
+    /// Keeps nothing of providers that are no longer configured.
+    pub(super) fn retain_providers(&self, state: &State) {
+        self.adapters.providers.retain_configured(state);
     }
 
     /// Reads workers' messages, and calls that followers pass on, until the readers end.

@@ -7,7 +7,7 @@ use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::ConfigProvider;
 use os_upgrade_protocol::HostName;
 use os_upgrade_provider_rules::{Failure, Outcome};
-use os_upgrade_site::provider_tests::{ProviderTests, Said, Test, Tested, TestsProviders};
+use os_upgrade_site::provider_tests::{ProviderTests, Test, TestOutcome, Tested, TestsProviders};
 
 /// The longest wait: a request to the API takes 20 seconds at most.
 const TIMEOUT_MAX: Duration = Duration::from_secs(15);
@@ -27,14 +27,14 @@ impl TestsProviders for OfAdapter {
             let timeout = provider.timeout.min(TIMEOUT_MAX);
             let provider = ConfigProvider { timeout, ..provider.clone() };
             // Nothing is kept of it, neither connections nor secrets.
-            let said = match self.0.apart().get(&provider, host, None).await.outcome {
-                Outcome::Content { content, .. } => Said::Content { bytes: content.as_slice().len() },
-                Outcome::Removed => Said::Nothing,
+            let outcome = match self.0.apart().get(&provider, host, None).await.outcome {
+                Outcome::Content { content, .. } => TestOutcome::Content { bytes: content.as_slice().len() },
+                Outcome::Removed => TestOutcome::Nothing,
                 // It was not asked under a condition.
-                Outcome::Unchanged { .. } => Said::Failed(Failure::UnexpectedStatus { status: 304 }),
-                Outcome::Failed(failure) => Said::Failed(failure),
+                Outcome::Unchanged { .. } => TestOutcome::Failed(Failure::UnexpectedStatus { status: 304 }),
+                Outcome::Failed(failure) => TestOutcome::Failed(failure),
             };
-            Tested { said, took: start.elapsed() }
+            Tested { outcome, took: start.elapsed() }
         })
     }
 }

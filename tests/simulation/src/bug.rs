@@ -267,6 +267,10 @@ bugs! {
     NamedSwept: "named-swept", [OrchestratorCrash] => ["named"], seed 0;
     /// After a restoration hosts are told what they are to have before an operator says so.
     ResumedByItself: "resumed-by-itself", [MachineRolledBack] => ["resumed"], seed 0;
+    /// With the items of a removed host, its manifest is deleted, which says that it is to have nothing.
+    EmptyManifestPurged: "empty-manifest-purged", [] => ["delivered"], seed 0;
+    /// A worker that finds no manifest does not report what it has.
+    AbsenceUnreported: "absence-unreported", [MachineRolledBack] => ["delivered"], seed 420;
 }
 
 impl Bug {
@@ -350,6 +354,8 @@ impl Bug {
                 | Self::RevocationForgotten
                 | Self::NamedSwept
                 | Self::ResumedByItself
+                | Self::EmptyManifestPurged
+                | Self::AbsenceUnreported
         )
     }
 

@@ -100,6 +100,11 @@ impl DesiredStream {
         over
     }
 
+    /// Deletes what says what `host` is to have.
+    pub(crate) fn delete_manifest(&mut self, host: &HostName) {
+        self.manifests.remove(host);
+    }
+
     /// What `host` is to have.
     pub(crate) fn manifest(&self, host: &HostName) -> Option<&Manifest> {
         self.manifests.get(host).map(|(_, manifest)| manifest)

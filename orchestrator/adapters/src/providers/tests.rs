@@ -410,7 +410,8 @@ async fn a_changed_definition_has_its_own_client() {
     assert!(Arc::ptr_eq(&first, &providers.client(&name(), &ok).unwrap()), "connections are kept");
     assert_eq!(providers.ask(&name(), &gone, &host(), None, None).await.outcome, Outcome::Removed);
     assert!(!Arc::ptr_eq(&first, &providers.client(&name(), &ok).unwrap()));
-    providers.retain(|_| false);
+    let all = Providers { http: providers.clone(), ..Providers::default() };
+    all.retain_configured(&os_upgrade_kernel::State::default());
     assert!(providers.clients.lock().unwrap().is_empty());
 }
 

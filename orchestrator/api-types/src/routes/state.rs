@@ -226,7 +226,7 @@ pub struct QueueInBrief {
 }
 
 /// What keeps configuration from hosts.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct DeliveryTrouble<'a> {
     /// The providers that fail for every host.

@@ -7,7 +7,7 @@ use os_upgrade_api_types::routes::providers::{ConfigurationProgress, HostConfigu
 use os_upgrade_api_types::routes::state::{AheadHosts, DeliveryTrouble, FailedProvider};
 use os_upgrade_api_types::word::{ItemStep, Word};
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{ConfigProvider, ItemState, Poll};
+use os_upgrade_kernel::{ConfigProvider, ItemState, Poll, Withholding};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
 use os_upgrade_site::published_state::PublishedState;
@@ -46,14 +46,16 @@ pub(crate) fn trouble(published: &PublishedState) -> Option<DeliveryTrouble<'_>>
         failure: describe(&failed.failure).to_string(),
         since: Stamp(failed.since),
     });
-    let (ahead, withheld): (Vec<_>, Vec<_>) =
-        published.state.withheld_hosts(&published.view).into_iter().partition(|withheld| withheld.is_ahead);
+    let (ahead, restored): (Vec<_>, Vec<_>) = published
+        .state
+        .withheld_hosts(&published.view)
+        .partition(|(_, why)| matches!(why, Withholding::Ahead));
     let trouble = DeliveryTrouble {
         failed_providers: failed.collect(),
-        withheld: Some(withheld.len()).filter(|hosts| *hosts > 0),
+        withheld: Some(restored.len()).filter(|hosts| *hosts > 0),
         ahead: ahead
             .first()
-            .map(|first| AheadHosts { hosts: ahead.len(), first: first.host.as_str().into() }),
+            .map(|(first, _)| AheadHosts { hosts: ahead.len(), first: first.as_str().into() }),
         crossed_site: published.crossed_site.as_deref().map(Cow::from),
     };
     let is_none = trouble.failed_providers.is_empty()

@@ -11,11 +11,11 @@ use os_upgrade_api_types::routes::providers::{
 };
 use os_upgrade_api_types::word::{TestOutcome, Word};
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{ConfigProvider, DesiredOperation, ItemState, Request};
+use os_upgrade_kernel::{ConfigProvider, DesiredOperation, ItemState, Request, Resumption, Withholding};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
 use os_upgrade_provider_rules::ProviderName;
-use os_upgrade_site::provider_tests::{Said, Tested};
+use os_upgrade_site::provider_tests::{self, Tested};
 use os_upgrade_site::published_state::PublishedState;
 
 use crate::bodies::configuration;
@@ -84,15 +84,17 @@ async fn test(
     let known = HostName::new(&host).ok().filter(|host| hosts::is_known(&published, host));
     let host = known.ok_or_else(|| Problem::not_found(format!("there is no host {host:?}")))?;
     let tested = api.options.provider_tests.test(provider, &host).await;
-    let Tested { said, took } = tested.ok_or_else(|| {
+    let Tested { outcome, took } = tested.ok_or_else(|| {
         Problem::unavailable(
             "this instance asks as many providers as it may; try again in a moment".to_owned(),
         )
     })?;
-    let (outcome, bytes, failure) = match said {
-        Said::Content { bytes } => (TestOutcome::Content, Some(bytes as u64), None),
-        Said::Nothing => (TestOutcome::Nothing, None, None),
-        Said::Failed(failure) => (TestOutcome::Failed, None, Some(describe(&failure).to_string())),
+    let (outcome, bytes, failure) = match outcome {
+        provider_tests::TestOutcome::Content { bytes } => (TestOutcome::Content, Some(bytes as u64), None),
+        provider_tests::TestOutcome::Nothing => (TestOutcome::Nothing, None, None),
+        provider_tests::TestOutcome::Failed(failure) => {
+            (TestOutcome::Failed, None, Some(describe(&failure).to_string()))
+        }
     };
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     reply::json(&ProviderTest { outcome: Word::Known(outcome), bytes, failure, millis })
@@ -104,15 +106,15 @@ async fn withheld(
 ) -> Result<Response, Problem> {
     let published = api.published()?;
     let (state, view) = (&published.state, &published.view);
-    let hosts = state.withheld_hosts(view).into_iter().map(|withheld| WithheldHost {
-        host: withheld.host.as_str().into(),
-        ahead: withheld.is_ahead,
-        gains: withheld.gains.into_iter().map(|name| name.as_str().into()).collect(),
-        loses: withheld
-            .loses
-            .into_iter()
-            .map(|name| one_line(name, configuration::ERROR_CHARS_MAX).into())
-            .collect(),
+    let hosts = state.withheld_hosts(view).map(|(host, why)| {
+        let Resumption { gains, loses } = state.resumption(view, host);
+        let shown = |name| one_line(name, configuration::ERROR_CHARS_MAX).into();
+        WithheldHost {
+            host: host.as_str().into(),
+            ahead: why == Withholding::Ahead,
+            gains: gains.into_iter().map(|name| name.as_str().into()).collect(),
+            loses: loses.into_iter().map(shown).collect(),
+        }
     });
     reply::json(&WithheldHosts { hosts: hosts.collect() })
 }

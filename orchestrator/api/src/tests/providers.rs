@@ -5,7 +5,7 @@ use os_upgrade_kernel::fact::{ConfigFact, DesiredFact, EnrolmentFact};
 use os_upgrade_kernel::{ConfigProvider, Configures, Fact, Poll};
 use os_upgrade_protocol::{ApplicationName, Applied, AppliedItem, HostKey, ItemId, ItemKind, Revision};
 use os_upgrade_provider_rules::{Failure, ProviderName};
-use os_upgrade_site::provider_tests::{ProviderTests, Said, Test, Tested, TestsProviders};
+use os_upgrade_site::provider_tests::{ProviderTests, Test, TestOutcome, Tested, TestsProviders};
 
 use super::*;
 
@@ -64,19 +64,19 @@ fn failed(site: &mut TestSite) {
 }
 
 #[derive(Debug)]
-struct Says(Said);
+struct Says(TestOutcome);
 
 impl TestsProviders for Says {
     fn test<'a>(&'a self, provider: &'a ConfigProvider, host: &'a HostName) -> Test<'a> {
         assert_eq!((provider.name.as_str(), host.as_str()), ("app", "h01"));
-        Box::pin(std::future::ready(Tested { said: self.0.clone(), took: Duration::from_millis(7) }))
+        Box::pin(std::future::ready(Tested { outcome: self.0.clone(), took: Duration::from_millis(7) }))
     }
 }
 
 #[tokio::test]
 async fn providers_are_tested() {
     let api = TestApi::new(site(), &[]).await;
-    let test = async |says: Option<Said>, request: &str, body: &str| {
+    let test = async |says: Option<TestOutcome>, request: &str, body: &str| {
         let provider_tests = says.map(|says| ProviderTests::new(Says(says))).unwrap_or_default();
         let options = Options { provider_tests, ..Options::default() };
         let router = router(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
@@ -88,19 +88,19 @@ async fn providers_are_tested() {
     let h01 = r#"{"host":"h01"}"#;
     let path = "POST /v1/state/config-providers/app/test";
     for (says, expected) in [
-        (Said::Content { bytes: 412 }, json!({ "outcome": "content", "bytes": 412, "millis": 7 })),
-        (Said::Nothing, json!({ "outcome": "nothing", "millis": 7 })),
+        (TestOutcome::Content { bytes: 412 }, json!({ "outcome": "content", "bytes": 412, "millis": 7 })),
+        (TestOutcome::Nothing, json!({ "outcome": "nothing", "millis": 7 })),
         (
-            Said::Failed(Failure::Refused { status: 403 }),
+            TestOutcome::Failed(Failure::Refused { status: 403 }),
             json!({ "outcome": "failed", "failure": "it refuses the request with status 403", "millis": 7 }),
         ),
     ] {
         assert_eq!(test(Some(says), path, h01).await, (200, expected));
     }
     assert_eq!(test(None, path, h01).await.0, 503);
-    let unknown = test(Some(Said::Nothing), path, r#"{"host":"h99"}"#).await;
+    let unknown = test(Some(TestOutcome::Nothing), path, r#"{"host":"h99"}"#).await;
     assert_eq!(unknown, (404, error("there is no host \"h99\"")));
-    let unknown = test(Some(Said::Nothing), "POST /v1/state/config-providers/net/test", h01).await;
+    let unknown = test(Some(TestOutcome::Nothing), "POST /v1/state/config-providers/net/test", h01).await;
     assert_eq!(unknown, (404, error("there is no provider net")));
 }
 

@@ -40,7 +40,7 @@ pub enum DesiredRefusal {
     NotSelected { provider: ProviderName, host: HostName },
     /// The host neither is to have something, nor says that it has.
     NothingDesired { host: HostName },
-    /// The host tells of an epoch that is the last one possible.
+    /// The host reports an epoch that is the last one possible.
     NoNewerEpoch { host: HostName },
 }
 
@@ -88,7 +88,7 @@ fn poll(
     Ok(DesiredFact::PollRequested { provider, host, actor })
 }
 
-/// Resumes the delivery to `host`, in an epoch that is greater than any of which the host has told.
+/// Resumes the delivery to `host`, in an epoch that is greater than any that the host has reported.
 fn resume(
     state: &State,
     view: &View,
@@ -105,8 +105,8 @@ fn resume(
     if state.is_delivered(host) && !is_ahead && !is_unknown {
         return Ok(None);
     }
-    let told = applied.filter(|_| is_ahead).map(|applied| applied.revision.epoch.checked_add(1));
-    let greater = told.unwrap_or(Some(0));
+    let after = applied.filter(|_| is_ahead).map(|applied| applied.revision.epoch.checked_add(1));
+    let greater = after.unwrap_or(Some(0));
     let greater = greater.ok_or_else(|| DesiredRefusal::NoNewerEpoch { host: host.clone() })?;
     let epoch = greater.max(state.desired_revision(host).epoch);
     let (host, actor) = (Some(host.clone()), actor.to_owned());
@@ -120,7 +120,5 @@ fn resume_all(state: &State, view: &View, actor: &str) -> Vec<Fact> {
         return Vec::new();
     }
     let resumed = DesiredFact::DeliveryResumed { host: None, epoch, actor: actor.to_owned() };
-    let hosts = state.unknown_hosts(view);
-    let found = (!hosts.is_empty()).then(|| DesiredFact::UnknownItemsFound { hosts }.into());
-    [resumed.into()].into_iter().chain(found).collect()
+    [resumed].into_iter().chain(state.find_unknown(view)).map(Into::into).collect()
 }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Applied, AppliedItem, HostName, ItemKind, Revision};
 use os_upgrade_provider_rules::ProviderName;
 
+use super::fact::DesiredFact;
 use super::wait::ConfigurationWait;
 use crate::config::ConfigProvider;
 use crate::state::State;
@@ -30,14 +31,14 @@ pub enum ItemState<'a> {
 }
 
 impl State {
-    /// How far what `provider` gave for `host` is, as far as the host has told.
+    /// How far what `provider` gave for `host` is, as far as the host has reported.
     pub fn item_state<'a>(&self, view: &'a View, host: &HostName, provider: &ProviderName) -> ItemState<'a> {
         let item = self.desired.item(host, provider);
-        let applied = self.told(view, host);
+        let applied = self.reported(view, host);
         let is_it = |it: &&AppliedItem| it.kind == ItemKind::Configuration && it.name == provider.as_str();
-        let told = applied.and_then(|applied| applied.items.iter().find(is_it));
-        let has = told.and_then(|told| told.id.as_ref());
-        match (item, told.and_then(|told| told.error.as_deref())) {
+        let reported = applied.and_then(|applied| applied.items.iter().find(is_it));
+        let has = reported.and_then(|reported| reported.id.as_ref());
+        match (item, reported.and_then(|reported| reported.error.as_deref())) {
             (Some(item), None) if has == Some(&item.id) => ItemState::Applied,
             (None, None) if has.is_none() => ItemState::Nothing,
             (Some(_) | None, _) if !self.is_delivered(host) || self.is_ahead(view, host) => {
@@ -123,21 +124,22 @@ impl State {
         self.epoch() <= resumed.max(self.desired.resumed)
     }
 
-    /// Hosts that have something from before the last restoration, of which this site knows nothing, and were not told so yet.
-    pub(super) fn unknown_hosts(&self, view: &View) -> Vec<HostName> {
+    /// Hosts that have something from before the last restoration, of which this site knows nothing, are to have nothing, unless they were told so.
+    pub(super) fn find_unknown(&self, view: &View) -> Option<DesiredFact> {
         let epoch = self.epoch();
         // Without a restoration, the manifest that ends what a host has is known until it is stored.
         if epoch == 0 {
-            return Vec::new();
+            return None;
         }
         let is_old = |host: &HostName| {
-            let told = self.told(view, host);
-            told.is_some_and(|applied| applied.revision.epoch < epoch && !applied.items.is_empty())
+            let reported = self.reported(view, host);
+            reported.is_some_and(|applied| applied.revision.epoch < epoch && !applied.items.is_empty())
         };
         let is_known =
             |host: &HostName| self.desired.hosts.contains_key(host) || self.desired.found.contains(host);
         let unknown = view.applied.keys().filter(|host| is_old(host) && !is_known(host));
-        unknown.take(FOUND_AT_ONCE_MAX).cloned().collect()
+        let hosts: Vec<_> = unknown.take(FOUND_AT_ONCE_MAX).cloned().collect();
+        (!hosts.is_empty()).then_some(DesiredFact::UnknownItemsFound { hosts })
     }
 
     /// How new the manifest of `host` is that follows from this state.
@@ -158,16 +160,16 @@ impl State {
         Revision { epoch: self.desired_epoch(host), sequence: self.desired.changes + 1 }
     }
 
-    /// Whether `host` has told of a manifest that is newer than this site's for it, which its worker would refuse. It is left alone until an
+    /// Whether `host` has reported a manifest that is newer than this site's for it, which its worker would refuse. It is left alone until an
     /// operator says what is to become of it.
     pub fn is_ahead(&self, view: &View, host: &HostName) -> bool {
         let changed = self.desired.hosts.get(host).map_or(self.desired.changes, |host| host.changed);
         let newest = Revision { epoch: self.desired_epoch(host), sequence: changed };
-        self.told(view, host).is_some_and(|applied| applied.revision > newest)
+        self.reported(view, host).is_some_and(|applied| applied.revision > newest)
     }
 
-    /// What `host` says that it has of this site.
-    pub(super) fn told<'a>(&self, view: &'a View, host: &HostName) -> Option<&'a Applied> {
+    /// What `host` reports to have of this site.
+    pub(super) fn reported<'a>(&self, view: &'a View, host: &HostName) -> Option<&'a Applied> {
         view.applied(host).filter(|applied| applied.site == self.settings.site)
     }
 

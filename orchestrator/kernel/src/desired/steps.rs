@@ -10,11 +10,8 @@ use crate::view::View;
 /// Hosts that have something from before the last restoration, of which this site knows nothing, are to have nothing. They may have reported
 /// that after the delivery was resumed.
 pub(crate) fn find_unknown(state: &State, view: &View) -> Option<Fact> {
-    if state.epoch() > state.desired.resumed {
-        return None;
-    }
-    let hosts = state.unknown_hosts(view);
-    (!hosts.is_empty()).then(|| DesiredFact::UnknownItemsFound { hosts }.into())
+    let is_resumed = state.epoch() <= state.desired.resumed;
+    is_resumed.then(|| state.find_unknown(view))?.map(Into::into)
 }
 
 /// Providers that fail for every host, and those that had failed so and answer again.

@@ -9,42 +9,53 @@ use super::state::DesiredItem;
 use crate::state::State;
 use crate::view::View;
 
-/// A host that is not told what it is to have.
+/// Why a host is not told what it is to have, until an operator resumes the delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withholding {
+    /// The site was restored.
+    Restored,
+    /// It has something newer than this site knows of.
+    Ahead,
+}
+
+/// What becomes of a host once its delivery is resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withheld<'a> {
-    pub host: &'a HostName,
-    /// Whether it has something newer than this site knows of.
-    pub is_ahead: bool,
-    /// The providers of which it would get something that it does not have.
+pub struct Resumption<'a> {
+    /// The providers of which it gets something that it does not have.
     pub gains: Vec<&'a ProviderName>,
-    /// The names of the configurations that it would lose, as its worker says them.
+    /// The names of the configurations that it loses, as its worker says them.
     pub loses: Vec<&'a str>,
 }
 
 impl State {
     /// The hosts that are not told what they are to have.
-    pub fn withheld_hosts<'a>(&'a self, view: &'a View) -> Vec<Withheld<'a>> {
-        let (known, told) = (self.desired.hosts.keys(), view.applied.keys());
-        let hosts: BTreeSet<&HostName> = known.chain(told).collect();
-        hosts.into_iter().filter_map(|host| self.withheld(view, host)).collect()
+    pub fn withheld_hosts<'a>(&'a self, view: &'a View) -> impl Iterator<Item = (&'a HostName, Withholding)> {
+        let (known, reporting) = (self.desired.hosts.keys(), view.applied.keys());
+        let hosts: BTreeSet<&HostName> = known.chain(reporting).collect();
+        hosts.into_iter().filter_map(|host| Some((host, self.withholding(view, host)?)))
     }
 
-    fn withheld<'a>(&'a self, view: &'a View, host: &'a HostName) -> Option<Withheld<'a>> {
-        let is_ahead = self.is_ahead(view, host);
-        let told = self.told(view, host).map_or(&[][..], |applied| &applied.items);
-        let desired = self.desired.hosts.get(host);
-        let is_concerned = desired.is_some() || !told.is_empty();
-        if !is_ahead && (self.is_delivered(host) || !is_concerned) {
-            return None;
+    fn withholding(&self, view: &View, host: &HostName) -> Option<Withholding> {
+        if self.is_ahead(view, host) {
+            return Some(Withholding::Ahead);
         }
-        let told: Vec<_> = told.iter().filter(|it| it.kind == ItemKind::Configuration).collect();
+        let has_items = || self.reported(view, host).is_some_and(|applied| !applied.items.is_empty());
+        let is_concerned = self.desired.hosts.contains_key(host) || has_items();
+        (is_concerned && !self.is_delivered(host)).then_some(Withholding::Restored)
+    }
+
+    /// What `host` gains and loses once its delivery is resumed.
+    pub fn resumption<'a>(&'a self, view: &'a View, host: &HostName) -> Resumption<'a> {
+        let reported = self.reported(view, host).map_or(&[][..], |applied| &applied.items);
+        let reported: Vec<_> = reported.iter().filter(|it| it.kind == ItemKind::Configuration).collect();
+        let desired = self.desired.hosts.get(host);
         let items = || desired.iter().flat_map(|desired| &desired.items);
         let has = |(name, item): &(&ProviderName, &DesiredItem)| {
-            told.iter().any(|it| it.name == name.as_str() && it.id.as_ref() == Some(&item.id))
+            reported.iter().any(|it| it.name == name.as_str() && it.id.as_ref() == Some(&item.id))
         };
         let gains = items().filter(|item| !has(item)).map(|(name, _)| name).collect();
         let is_kept = |name: &str| items().any(|(kept, _)| kept.as_str() == name);
-        let loses = told.iter().map(|it| it.name.as_str()).filter(|name| !is_kept(name)).collect();
-        Some(Withheld { host, is_ahead, gains, loses })
+        let loses = reported.iter().map(|it| it.name.as_str()).filter(|name| !is_kept(name)).collect();
+        Resumption { gains, loses }
     }
 }

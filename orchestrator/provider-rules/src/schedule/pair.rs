@@ -12,15 +12,6 @@ use crate::validator::Validator;
 /// Identifies a question within this process.
 pub type Ticket = u64;
 
-/// What the provider said last about the host, to this leader.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Word {
-    /// A content with this validator.
-    Content(Validator),
-    /// That the host is to have nothing.
-    Removed,
-}
-
 /// A host with a provider.
 #[derive(Debug)]
 pub(super) struct Pair {
@@ -31,9 +22,10 @@ pub(super) struct Pair {
     pub(super) urgent: bool,
     /// Whether it is asked.
     pub(super) under_way: Option<UnderWay>,
-    pub(super) word: Option<Word>,
-    /// When the provider said so last.
-    pub(super) confirmed: Option<Now>,
+    /// That of the content received last; absent if the host is to have nothing.
+    pub(super) validator: Option<Validator>,
+    /// When the provider last said what the host is to have.
+    pub(super) confirmed_at: Option<DateTime<Utc>>,
     /// The failures since then: how many, and the last one.
     pub(super) failed: Option<(u32, Failure)>,
 }
@@ -66,7 +58,7 @@ pub struct PairStatus<'a> {
 impl Pair {
     /// A pair of which nothing is known.
     pub(super) const fn new(phase: Phase, due: Duration) -> Self {
-        Self { phase, due, urgent: false, under_way: None, word: None, confirmed: None, failed: None }
+        Self { phase, due, urgent: false, under_way: None, validator: None, confirmed_at: None, failed: None }
     }
 
     /// Forgets what was said. What is under way no longer counts.
@@ -75,17 +67,10 @@ impl Pair {
         *self = Self { under_way, ..Self::new(self.phase, now) };
     }
 
-    pub(super) fn validator(&self) -> Option<&Validator> {
-        match &self.word {
-            Some(Word::Content(validator)) => Some(validator),
-            Some(Word::Removed) | None => None,
-        }
-    }
-
     pub(super) fn status(&self, now: Now) -> PairStatus<'_> {
         let due_in = self.due.saturating_sub(now.monotonic);
         PairStatus {
-            confirmed_at: self.confirmed.map(|at| at.wall),
+            confirmed_at: self.confirmed_at,
             failures: self.failed.as_ref().map_or(0, |(failures, _)| *failures),
             failure: self.failed.as_ref().map(|(_, failure)| failure),
             under_way: self.under_way.is_some(),

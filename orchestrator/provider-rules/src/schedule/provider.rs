@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use os_upgrade_protocol::HostName;
 
-use super::pair::{Pair, Ticket, UnderWay, Word};
+use super::pair::{Pair, Ticket, UnderWay};
 use crate::answer::{Outcome, Reply};
 use crate::backoff::pause;
 use crate::bucket::Bucket;
@@ -28,18 +28,6 @@ pub struct Limits {
     pub max_in_flight: u32,
     /// The provider's definition, as a number that is another one for each: what was said under another definition does not count.
     pub generation: u64,
-}
-
-/// What became of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noted {
-    /// It does not count: the provider was changed, the host has left, or another leadership began.
-    Stale,
-    /// It is what the provider said before. Nothing is journaled.
-    Same,
-    /// It is new: another content, a removal, the first failure or another one, or a success after failures. It is also new if it is
-    /// the first reply that this leader gets, which may be what the journal has already.
-    Changed,
 }
 
 /// A provider with its hosts.
@@ -89,7 +77,7 @@ impl Provider {
             for host in self.hosts() {
                 self.change(&host, |pair| {
                     // A failed pair keeps its pause.
-                    if pair.confirmed.is_some() && pair.failed.is_none() {
+                    if pair.confirmed_at.is_some() && pair.failed.is_none() {
                         pair.due = poll_due(pair.phase, limits.poll_interval, now);
                     }
                 });
@@ -210,19 +198,18 @@ impl Provider {
     }
 
     /// The question with `ticket` about `host` has ended.
-    pub(super) fn finish<C>(&mut self, host: &HostName, ticket: Ticket, now: Now, reply: &Reply<C>) -> Noted {
+    pub(super) fn finish<C>(&mut self, host: &HostName, ticket: Ticket, now: Now, reply: &Reply<C>) {
         if self.leaving.get(host) == Some(&ticket) {
             self.leaving.remove(host);
             self.in_flight -= 1;
-            return Noted::Stale;
+            return;
         }
         let is_of = |pair: &&mut Pair| pair.under_way.is_some_and(|it| it.ticket == ticket);
-        let Some(pair) = self.pairs.get_mut(host).filter(is_of) else { return Noted::Stale };
-        let Some(under_way) = pair.under_way.take() else { return Noted::Stale };
+        let Some(pair) = self.pairs.get_mut(host).filter(is_of) else { return };
+        let Some(under_way) = pair.under_way.take() else { return };
         self.in_flight -= 1;
-        let mut noted = Noted::Stale;
         if under_way.counts {
-            noted = note(pair, self.limits.poll_interval, now, reply);
+            note(pair, self.limits.poll_interval, now, reply);
             if let Some(wait) = reply.retry_after {
                 self.paused_until = self.paused_until.max(now.monotonic + wait);
             }
@@ -232,7 +219,6 @@ impl Provider {
         }
         let (urgent, due) = (pair.urgent, pair.due);
         self.queue(urgent).insert((due, host.clone()));
-        noted
     }
 
     /// Changes a pair, and its place.
@@ -268,35 +254,24 @@ fn poll_due(phase: Phase, interval: Duration, now: Now) -> Duration {
     now.monotonic + (next_due(phase, interval, after) - now.wall).to_std().unwrap_or_default()
 }
 
-/// Records what was said, and when to ask next. Returns whether it is something else than before.
-fn note<C>(pair: &mut Pair, interval: Duration, now: Now, reply: &Reply<C>) -> Noted {
-    let had_failed = pair.failed.is_some();
-    let noted = match &reply.outcome {
+/// Records what was said, and when to ask next.
+fn note<C>(pair: &mut Pair, interval: Duration, now: Now, reply: &Reply<C>) {
+    match &reply.outcome {
         Outcome::Failed(failure) => {
-            let (failures, before) = pair.failed.take().unzip();
-            let failures = failures.unwrap_or(0_u32).saturating_add(1);
+            let failures = pair.failed.as_ref().map_or(0, |(failures, _)| *failures).saturating_add(1);
             // The chance differs between hosts and between attempts.
             let chance = pair.phase.number().rotate_left(failures);
             pair.due = now.monotonic + pause(failure, failures, interval, chance);
             pair.failed = Some((failures, failure.clone()));
-            return if before.as_ref() == Some(failure) { Noted::Same } else { Noted::Changed };
+            return;
         }
-        Outcome::Unchanged { validator } => {
-            pair.word = Some(Word::Content(validator.clone()));
-            Noted::Same
+        Outcome::Unchanged { validator } | Outcome::Content { validator, .. } => {
+            pair.validator = Some(validator.clone());
         }
-        Outcome::Content { validator, .. } => {
-            pair.word = Some(Word::Content(validator.clone()));
-            Noted::Changed
-        }
-        Outcome::Removed => match pair.word.replace(Word::Removed) {
-            Some(Word::Removed) => Noted::Same,
-            Some(Word::Content(_)) | None => Noted::Changed,
-        },
-    };
+        Outcome::Removed => pair.validator = None,
+    }
     pair.failed = None;
     pair.urgent = false;
-    pair.confirmed = Some(now);
+    pair.confirmed_at = Some(now.wall);
     pair.due = poll_due(pair.phase, interval, now);
-    if had_failed { Noted::Changed } else { noted }
 }

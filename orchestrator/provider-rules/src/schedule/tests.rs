@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 
 use super::*;
@@ -74,6 +74,11 @@ fn one(schedule: &mut Schedule, now: Now) -> Question {
     questions.remove(0)
 }
 
+/// When the provider `app` last said what this host is to have.
+fn confirmed_at(schedule: &Schedule, number: usize) -> Option<DateTime<Utc>> {
+    schedule.status(secs(0), &provider("app"), &host(number)).unwrap().confirmed_at
+}
+
 /// When the poll after `now` is due.
 fn poll_after(now: Now) -> Now {
     let phase = Phase::new(&host(0), &provider("app"));
@@ -88,15 +93,16 @@ fn a_host_is_asked_at_once_and_then_when_due() {
     let first = one(&mut schedule, secs(1));
     assert_eq!((&first.host, &first.validator), (&host(0), &None));
     assert_eq!(schedule.tick(secs(100)), [], "it is under way");
-    assert_eq!(schedule.finish(secs(101), first.ticket, &content("a")), Noted::Changed);
-    assert_eq!(schedule.finish(secs(101), first.ticket, &content("b")), Noted::Stale, "it has ended");
+    schedule.finish(secs(101), first.ticket, &content("a"));
+    assert_eq!(schedule.asked(first.ticket), None, "it has ended");
+    schedule.finish(secs(101), first.ticket, &content("b"));
 
     let due = poll_after(secs(101));
     assert_eq!(schedule.next_at(), Some(due.monotonic));
     assert_eq!(schedule.tick(before(due, Duration::from_millis(1))), []);
     let second = one(&mut schedule, due);
     assert_eq!(second.validator, Some(validator("a")));
-    assert_eq!(schedule.finish(due, second.ticket, &unchanged("a")), Noted::Same);
+    schedule.finish(due, second.ticket, &unchanged("a"));
     assert_eq!(schedule.next_at(), Some(due.monotonic + HOUR));
 }
 
@@ -110,35 +116,33 @@ fn an_early_poll_counts_as_the_one_that_is_due() {
     assert_eq!(schedule.next_at(), Some(due.monotonic + HOUR));
 }
 
-/// What is told apart from what was said before, reply after reply.
+/// After each reply: the failures since the provider last said what the host is to have, and the validator of the next question.
 #[test]
-fn only_news_is_told() {
+fn replies_are_remembered() {
     let removed = || reply(Outcome::Removed);
     let refused = || Reply::from(Failure::Refused { status: 403 });
     let mut schedule = schedule(1);
-    for (number, (said, expected)) in [
-        (failed(), Noted::Changed),
-        (failed(), Noted::Same),
-        (refused(), Noted::Changed),
-        (content("a"), Noted::Changed),
-        (unchanged("a"), Noted::Same),
-        (failed(), Noted::Changed),
-        (unchanged("a"), Noted::Changed),
-        (content("b"), Noted::Changed),
-        (removed(), Noted::Changed),
-        (removed(), Noted::Same),
-        (failed(), Noted::Changed),
-        (removed(), Noted::Changed),
-        (content("b"), Noted::Changed),
+    let mut question = one(&mut schedule, at(HOUR * 3));
+    for (number, (said, failures, expected)) in [
+        (failed(), 1, None),
+        (refused(), 2, None),
+        (content("a"), 0, Some("a")),
+        (unchanged("b"), 0, Some("b")),
+        (failed(), 1, Some("b")),
+        (content("c"), 0, Some("c")),
+        (removed(), 0, None),
+        (failed(), 1, None),
+        (content("d"), 0, Some("d")),
     ]
     .into_iter()
     .enumerate()
     {
-        let now = at(HOUR * 3 * u32::try_from(number + 1).unwrap());
-        let question = one(&mut schedule, now);
-        assert_eq!(schedule.finish(now, question.ticket, &said), expected, "{number}: {said:?}");
+        let step = u32::try_from(number + 1).unwrap();
+        schedule.finish(at(HOUR * 3 * step), question.ticket, &said);
+        assert_eq!(schedule.status(secs(0), &provider("app"), &host(0)).unwrap().failures, failures);
+        question = one(&mut schedule, at(HOUR * 3 * (step + 1)));
+        assert_eq!(question.validator, expected.map(validator), "{number}: {said:?}");
     }
-    assert_eq!(schedule.status(secs(0), &provider("app"), &host(0)).unwrap().failures, 0);
 }
 
 #[test]
@@ -169,21 +173,17 @@ fn failures_back_off_and_keep_the_last_word() {
 }
 
 #[test]
-fn confirmations_have_an_age() {
+fn only_what_a_provider_says_confirms() {
     let mut schedule = schedule(1);
-    let confirmed = |schedule: &Schedule, now, age| {
-        schedule.is_confirmed(now, &provider("app"), &host(0), Duration::from_secs(age))
-    };
-    assert!(!confirmed(&schedule, secs(0), 100));
+    assert_eq!(confirmed_at(&schedule, 0), None);
     let question = one(&mut schedule, secs(1));
     schedule.finish(secs(1), question.ticket, &failed());
-    assert!(!confirmed(&schedule, secs(1), 100), "a failure confirms nothing");
+    assert_eq!(confirmed_at(&schedule, 0), None);
     let question = one(&mut schedule, secs(20));
     schedule.finish(secs(20), question.ticket, &reply(Outcome::Removed));
-    assert!(confirmed(&schedule, secs(120), 100) && !confirmed(&schedule, secs(121), 100));
-    assert!(!schedule.is_confirmed(secs(20), &provider("net"), &host(0), HOUR));
+    assert_eq!(confirmed_at(&schedule, 0), Some(secs(20).wall));
     schedule.leadership_begins(secs(20));
-    assert!(!confirmed(&schedule, secs(20), 100));
+    assert_eq!(confirmed_at(&schedule, 0), None);
 }
 
 #[test]
@@ -224,11 +224,12 @@ fn another_definition_counts_anew() {
     let old = one(&mut schedule, secs(1));
     schedule.set_provider(secs(2), &provider("app"), Limits { generation: 2, ..LIMITS });
     assert_eq!(schedule.tick(secs(9)), [], "never twice at once");
-    assert_eq!(schedule.finish(secs(10), old.ticket, &content("a")), Noted::Stale);
-    assert!(!schedule.is_confirmed(secs(10), &provider("app"), &host(0), HOUR));
+    schedule.finish(secs(10), old.ticket, &content("a"));
+    assert_eq!(confirmed_at(&schedule, 0), None);
     let new = one(&mut schedule, secs(10));
     assert_eq!(new.validator, None);
-    assert_eq!(schedule.finish(secs(11), new.ticket, &content("b")), Noted::Changed);
+    schedule.finish(secs(11), new.ticket, &content("b"));
+    assert_eq!(confirmed_at(&schedule, 0), Some(secs(11).wall));
 
     // The same definition with another interval keeps what was said.
     let faster = Limits { generation: 2, poll_interval: Duration::from_mins(1), ..LIMITS };
@@ -250,7 +251,7 @@ fn what_has_left_no_longer_counts() {
     schedule.set_provider(secs(9), &app, LIMITS);
     schedule.add_host(secs(9), &app, &first);
     assert_eq!(schedule.tick(secs(12)), [], "never twice at once");
-    assert_eq!(schedule.finish(secs(13), question.ticket, &content("a")), Noted::Stale);
+    schedule.finish(secs(13), question.ticket, &content("a"));
     assert_eq!(one(&mut schedule, secs(13)).validator, None);
     schedule.remove_provider(&app);
     assert_eq!((schedule.tick(at(HOUR)), schedule.next_at()), (vec![], None));
@@ -411,7 +412,8 @@ proptest! {
         let asked = settle(&mut schedule, now, now + HOUR * 3);
         prop_assert_eq!(&asked, &model.wanted);
         for (name, host) in &model.wanted {
-            prop_assert!(schedule.is_confirmed(at(now + HOUR * 3), name, host, HOUR * 3));
+            let status = schedule.status(at(now + HOUR * 3), name, host);
+            prop_assert!(status.unwrap().confirmed_at.is_some());
         }
     }
 }

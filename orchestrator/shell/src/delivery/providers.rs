@@ -12,6 +12,8 @@ use os_upgrade_provider_rules::{Failure, Limits, Outcome, ProviderName, Schedule
 use super::action::{ProviderQuestion, ProviderReply};
 use crate::clock::Now;
 
+type Polls = OrdMap<ProviderName, OrdMap<HostName, Poll>>;
+
 /// The schedule and what it was made of.
 #[derive(Debug, Default)]
 pub(super) struct Providers {
@@ -20,7 +22,7 @@ pub(super) struct Providers {
     /// Counts definitions of providers.
     generation: u64,
     /// What each provider said of each host.
-    polls: OrdMap<ProviderName, OrdMap<HostName, Poll>>,
+    polls: Polls,
     /// Replies from which something follows that the state does not have yet. They count once it has: until then, it does not show what the host
     /// is to have, so nothing can be compared with it, and no host is prepared by it.
     deciding: BTreeMap<Ticket, ProviderReply>,
@@ -52,7 +54,7 @@ impl Providers {
         self.is_outdated = true;
     }
 
-    pub(super) fn polls(&self) -> &OrdMap<ProviderName, OrdMap<HostName, Poll>> {
+    pub(super) fn polls(&self) -> &Polls {
         &self.polls
     }
 
@@ -83,10 +85,7 @@ impl Providers {
     pub(super) fn forget(&mut self, host: &HostName) {
         for (name, configured) in &mut self.configured {
             if configured.hosts.remove(host) {
-                self.schedule.remove_host(name, host);
-                if let Some(polls) = self.polls.get_mut(name) {
-                    polls.remove(host);
-                }
+                drop_host(&mut self.schedule, &mut self.polls, name, host);
             }
         }
         self.is_outdated = true;
@@ -138,10 +137,7 @@ impl Providers {
     fn select(&mut self, name: &ProviderName, selected: BTreeSet<HostName>, now: Now) {
         let Some(configured) = self.configured.get_mut(name) else { return };
         for host in configured.hosts.difference(&selected) {
-            self.schedule.remove_host(name, host);
-            if let Some(polls) = self.polls.get_mut(name) {
-                polls.remove(host);
-            }
+            drop_host(&mut self.schedule, &mut self.polls, name, host);
         }
         for host in selected.difference(&configured.hosts) {
             self.schedule.add_host(now, name, host);
@@ -221,6 +217,14 @@ impl Providers {
             failure: status.failure.cloned(),
         };
         self.polls.entry(provider).or_default().insert(host, poll);
+    }
+}
+
+/// `provider` is no longer asked about `host`, and what it said no longer counts.
+fn drop_host(schedule: &mut Schedule, polls: &mut Polls, provider: &ProviderName, host: &HostName) {
+    schedule.remove_host(provider, host);
+    if let Some(polls) = polls.get_mut(provider) {
+        polls.remove(host);
     }
 }
 

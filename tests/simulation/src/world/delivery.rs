@@ -260,6 +260,7 @@ impl World {
         for id in self.bus.desired.purge(host) {
             self.checker.item_deleted(host, &id);
         }
+        self.sabotage_purge(host);
     }
 
     /// An instance reads the last report of every host.

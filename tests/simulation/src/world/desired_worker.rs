@@ -99,10 +99,10 @@ impl World {
 
     /// Orchestrators are told what the host has, if they do not know it.
     fn report_desired(&mut self, index: usize) {
-        let is_linked = self.is_linked(Peer::Host(index));
+        let may_report = self.is_linked(Peer::Host(index)) && self.sabotage_report(&self.hosts[index].name);
         let host = &mut self.hosts[index];
         let Some(desired) = &mut host.desired else { return };
-        let Some(report) = desired.logic.report().filter(|_| is_linked) else { return };
+        let Some(report) = desired.logic.report().filter(|_| may_report) else { return };
         if desired.reported.as_ref() == Some(&report) {
             return;
         }

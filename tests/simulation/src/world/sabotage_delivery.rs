@@ -40,6 +40,18 @@ impl World {
         (manifest, replaced.to_vec())
     }
 
+    /// What else is deleted with the items of a removed host.
+    pub(super) fn sabotage_purge(&mut self, host: &HostName) {
+        if self.bug == Some(Bug::EmptyManifestPurged) {
+            self.bus.desired.delete_manifest(host);
+        }
+    }
+
+    /// Whether the worker of `host` reports what it has.
+    pub(super) fn sabotage_report(&self, host: &HostName) -> bool {
+        self.bug != Some(Bug::AbsenceUnreported) || self.bus.desired.manifest(host).is_some()
+    }
+
     /// The host about which a provider is asked.
     pub(super) fn sabotage_question(&mut self, host: &HostName) -> HostName {
         if self.bug == Some(Bug::GivenToAnother) && self.rng.u32(..4) == 0 {

@@ -17,9 +17,9 @@ use crate::testing::report::{Row, Rule};
 
 const RULES: [Rule; 8] = [
     Rule::ConfigApplied,
-    Rule::ConfigRepeated,
     Rule::ConfigOlder,
     Rule::ConfigOtherSite,
+    Rule::ConfigRepeated,
     Rule::ConfigReplaced,
     Rule::ConfigRevoked,
     Rule::ConfigErrors,
@@ -93,8 +93,8 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
             self.skip_configurations();
             return Ok(());
         }
-        self.repeated(&manifest).await?;
         self.refused(&mut maker, manifest.revision).await?;
+        self.repeated(&manifest).await?;
 
         let second = maker.item(&first.name);
         self.put(&key, &second, &second.name).await?;
@@ -198,12 +198,14 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
         Ok(good)
     }
 
-    /// The manifest that is in force once more, while what it names cannot be applied again.
+    /// The manifest that is in force once more, while what it names cannot be applied again. The worker has read it once it no longer reports
+    /// the refusal of the one before.
     async fn repeated(&mut self, manifest: &Manifest) -> Result<(), CheckError> {
         for item in &manifest.items {
             self.store(subject::desired_item(&self.controller.host, &item.id), b"damaged".to_vec()).await?;
         }
         self.desire(manifest).await?;
+        self.report(self.controller.patience, |report| report.refused.is_none()).await?;
         let reported = self.report(WATCHED, |report| !follows(report, manifest, &[])).await?;
         let good = reported.report.is_some_and(|report| follows(&report, manifest, &[]));
         self.judge(Rule::ConfigRepeated, good, reported.shown);

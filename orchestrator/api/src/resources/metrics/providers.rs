@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::text::ITEM_STATES;
-use os_upgrade_kernel::ConfigProvider;
+use os_upgrade_kernel::{ConfigProvider, Withholding};
 use os_upgrade_site::published_state::PublishedState;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -46,11 +46,15 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
     let help = "How long ago the provider last said what a host is to have, of the host for which that is longest; of the leader only";
     registry.register("os_upgrade_provider_oldest_confirmation_seconds", help, oldest);
     let reasons = Family::<[(&'static str, &'static str); 1], Gauge>::default();
-    for reason in ["restored", "ahead"] {
-        reasons.get_or_create(&[("reason", reason)]).set(0);
+    let of = |why: Withholding| match why {
+        Withholding::Restored => [("reason", "restored")],
+        Withholding::Ahead => [("reason", "ahead")],
+    };
+    for why in [Withholding::Restored, Withholding::Ahead] {
+        reasons.get_or_create(&of(why)).set(0);
     }
-    for withheld in published.state.withheld_hosts(&published.view) {
-        reasons.get_or_create(&[("reason", if withheld.is_ahead { "ahead" } else { "restored" })]).inc();
+    for (_, why) in published.state.withheld_hosts(&published.view) {
+        reasons.get_or_create(&of(why)).inc();
     }
     let help = "Hosts that are not told what configuration to have until an operator says so: the site was restored, or they are ahead of it";
     registry.register("os_upgrade_withheld_hosts", help, reasons);

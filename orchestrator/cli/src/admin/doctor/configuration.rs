@@ -25,7 +25,8 @@ pub(super) async fn examine_stream(bus: &Bus, site: &str) -> Option<Check> {
     }
 }
 
-/// A warning for each provider that fails for every host, and for hosts that are not told what to have, according to `state`, folded from the journal.
+/// A warning for each provider that fails for every host, and for hosts that are not told what they are to have, according to `state`, folded from
+/// the journal: it does not know of hosts that only report to have something.
 pub(super) fn examine(state: &State) -> Vec<Check> {
     let failed = state.desired.failed.iter().map(|(name, failed)| {
         let since = time::format(failed.since);
@@ -37,7 +38,7 @@ pub(super) fn examine(state: &State) -> Vec<Check> {
     });
     let withheld = state.desired.hosts.keys().filter(|host| !state.is_delivered(host)).count();
     let withheld = (withheld > 0).then(|| {
-        let found = format!("{withheld} hosts are not told what to have, because the site was restored");
+        let found = format!("{withheld} hosts are not told what they are to have, because the site was restored");
         let advice = "`os-upgrade desired list` shows what they would gain and lose, `os-upgrade desired resume` tells them";
         Check::warning(NAME, found, advice)
     });
