@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use async_nats::jetstream::{self, message::StreamMessage};
+use flate2::read::DeflateDecoder;
 use os_upgrade_protocol::subject;
 use serde_json::Value;
 
@@ -41,11 +42,28 @@ pub async fn stored_from(
     }
 }
 
-/// Every record in the journal from sequence `next` on, with its sequence. Advances `next`.
+/// Every whole record in the journal from sequence `next` on, with the sequence of its last part. Advances `next`.
 pub async fn records(jetstream: &jetstream::Context, next: &mut u64) -> Vec<(u64, Value)> {
     let messages = stored_from(jetstream, subject::JOURNAL_STREAM, subject::JOURNAL_FACT, next).await;
-    let record = |message: &StreamMessage| serde_json::from_slice(&message.payload).unwrap();
-    messages.iter().map(|message| (message.sequence, record(message))).collect()
+    let mut payload = Vec::new();
+    let mut records = Vec::new();
+    for message in messages {
+        payload.extend_from_slice(&message.payload);
+        let header = |name: &str| message.headers.get(name).map_or("", |value| value.as_str());
+        // A large record comes in parts, such as 1/2 and 2/2.
+        if header("Os-Upgrade-Part").split_once('/').is_none_or(|(part, parts)| part == parts) {
+            records.push((message.sequence, record(&payload, header("Os-Upgrade-Encoding"))));
+            payload.clear();
+        }
+    }
+    records
+}
+
+fn record(payload: &[u8], encoding: &str) -> Value {
+    match encoding {
+        "deflate" => serde_json::from_reader(DeflateDecoder::new(payload)).unwrap(),
+        _ => serde_json::from_slice(payload).unwrap(),
+    }
 }
 
 /// The commands in the control stream, such as `h01 upgrade`, in order.
