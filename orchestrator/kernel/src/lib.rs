@@ -71,7 +71,7 @@ pub use control::{ControlMessage, InReplyTo};
 pub use decide::{Decision, Input, decide};
 pub use desired::{
     ConfigurationWait, Desired, DesiredHost, DesiredItem, DesiredOperation, DesiredRefusal, FailedProvider,
-    ItemState, ManifestOrder, StoredItem, Withheld,
+    ItemState, ManifestOrder, Resumption, StoredItem, Withholding,
 };
 pub use effects::{Effect, Order, Purge, effects, is_wanted, manifests, other_effects, sends};
 pub use enrolment::{
