@@ -27,9 +27,9 @@ use crate::workers::context;
 /// Turns of the floor and of a new site.
 const TURNS: usize = 2;
 /// Limit of the time until each host has a manifest, relative to the floor.
-const JOIN_MAX: f64 = 2.0;
+const JOIN_MAX: f64 = 1.8;
 /// Limit of the CPU time of an unchanged poll, relative to the floor.
-const POLL_MAX: f64 = 3.0;
+const POLL_MAX: f64 = 5.0;
 /// The time between two polls of a host, the least that can be configured.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// All hosts are asked about once within this part of the interval at the earliest.

@@ -268,9 +268,9 @@ bugs! {
     /// After a restoration hosts are told what they are to have before an operator says so.
     ResumedByItself: "resumed-by-itself", [MachineRolledBack] => ["resumed"], seed 0;
     /// With the items of a removed host, its manifest is deleted, which says that it is to have nothing.
-    EmptyManifestPurged: "empty-manifest-purged", [] => ["delivered"], seed 0;
+    EmptyManifestPurged: "empty-manifest-purged", [] => ["delivered"], seed 10;
     /// A worker that finds no manifest does not report what it has.
-    AbsenceUnreported: "absence-unreported", [MachineRolledBack] => ["delivered"], seed 420;
+    AbsenceUnreported: "absence-unreported", [MachineRolledBack] => ["delivered"], seed 16;
 }
 
 impl Bug {

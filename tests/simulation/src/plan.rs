@@ -375,6 +375,7 @@ impl Plan {
             delivery.act_every = 2 * SECOND;
             delivery.is_restored = true;
             delivery.configures.fill(true);
+            delivery.removes_host |= bug == Bug::EmptyManifestPurged;
             if bug == Bug::RevocationForgotten {
                 for provider in &mut delivery.providers {
                     provider.on_removal = OnRemoval::Remove;

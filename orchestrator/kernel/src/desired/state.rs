@@ -127,8 +127,16 @@ impl Desired {
         }
     }
 
-    /// What hosts have may be newer than this state: each is told anew what it is to have, once an operator says so.
+    /// What hosts have may be newer than this state: each is told anew what it is to have, once an operator says so. The items may be gone, so
+    /// what providers give is sealed and stored anew even if it is the same.
     pub(crate) fn restored(&mut self) {
+        let unsealed = |(provider, item)| (provider, DesiredItem { fingerprint: None, ..item });
+        let hosts = std::mem::take(&mut self.hosts).into_iter();
+        let hosts = hosts.map(|(name, host)| {
+            let items = host.items.into_iter().map(unsealed).collect();
+            (name, DesiredHost { items, ..host })
+        });
+        self.hosts = hosts.collect();
         self.outdated = self.hosts.keys().cloned().collect();
         self.found = OrdSet::new();
     }

@@ -247,6 +247,19 @@ fn restorations_stop_delivery_until_it_is_resumed() {
 }
 
 /// What is lost gave something to a host, which takes part or not, and tells of it before the delivery is resumed or after.
+/// No backup has items: after a restoration none is taken for stored.
+#[test]
+fn a_restored_site_has_items_stored_anew() {
+    let mut site = site();
+    let item = StoredItem { fingerprint: Some("same".to_owned()), ..stored(&site, "h1", "1") };
+    site.input(Input::ItemStored { host: host("h1"), provider: provider("app"), item });
+    let fingerprint =
+        |site: &Site| site.state.desired.item(&host("h1"), &provider("app")).unwrap().fingerprint.clone();
+    assert_eq!(fingerprint(&site).as_deref(), Some("same"));
+    restore(&mut site);
+    assert_eq!(fingerprint(&site), None);
+}
+
 #[test]
 fn hosts_get_rid_of_what_a_restored_site_does_not_know() {
     for (is_withdrawn, is_told_before) in [(false, true), (false, false), (true, true), (true, false)] {

@@ -99,7 +99,9 @@ impl Desired {
             let stored = self.items.get(&(host.clone(), item.id.clone()));
             let is_meant =
                 |stored: &SealedItem| stored.provider.as_str() == item.name && stored.sealed == item.sealed;
-            if !stored.is_some_and(is_meant) {
+            // A restored site names what it had; it may have been deleted since, and is given anew.
+            let may_be_gone = item.sealed.epoch < state.epoch() && stored.is_none();
+            if !may_be_gone && !stored.is_some_and(is_meant) {
                 let text = format!("the manifest of {host} names {item:?}, and there is {stored:?}");
                 return Err(Violation::new("named", text));
             }

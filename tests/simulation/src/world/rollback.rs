@@ -63,14 +63,16 @@ impl World {
     }
 
     /// An operator restores the site from what the machine has, if nothing was under way at that moment. Sometimes the stream of what hosts are
-    /// to have, `desired`, is not put back.
+    /// to have, `desired`, is not put back, and sometimes it is lost: no backup has it.
     fn restore_site(&mut self, desired: DesiredStream) {
         let Some(delivery) = self.plan.delivery.clone() else { return };
         if delivery.is_restored
             && let Some(message) = self.restoration()
         {
-            if self.rng.bool() {
-                self.bus.desired = desired;
+            match self.rng.u32(..4) {
+                0 | 1 => {}
+                2 => self.bus.desired = desired,
+                _ => self.bus.desired = DesiredStream::default(),
             }
             let (time, last) = (self.time(), self.bus.journal_len());
             if let Some(sequence) = self.bus.append(last, &message, time) {
