@@ -71,7 +71,9 @@ test-system: ## Run the tests that need root, Debian's archive and a container e
 		$(SYSTEM_NEEDS)
 	@$(MAKE) --no-print-directory tools debian-tree
 	@.ci/clock-steps
-	@.ci/promtool
+	@.ci/debian-program promtool prometheus "the test of alerts"
+	@.ci/debian-program ignition-validate ignition "the test of hooks"
+	@.ci/pypi flightctl-client "the test of hooks"
 	@tests='all()'; .ci/container-engine >/dev/null || \
 		{ echo "the tests of docker/ are skipped"; tests='not test(/^docker::/)'; }; \
 	set -x; $(IN_SYSTEM) -E "$$tests $(if $(TESTS),and ($(TESTS)))"

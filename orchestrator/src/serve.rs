@@ -81,6 +81,9 @@ const REQUESTS_FOR_A_JOB: usize = 12;
 const REBOOT_COMMAND: SystemLimits =
     SystemLimits::at_intervals(Duration::from_secs(10), Duration::from_millis(100));
 
+/// The path of the API to which providers of kind `hooks` post call-backs.
+const CALLBACK_PATH: &str = "/v1/hooks/callback";
+
 /// How long everything else may take to end after the driver: the store applies the remaining records and is closed. What
 /// it misses is in the journal.
 const REST_WITHIN: Duration = Duration::from_millis(500);
@@ -210,7 +213,12 @@ fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
     let Setup { authenticator, tls, strongbox, locks, nodes, listener } = setup;
     let address = settings.api.listen;
     let drains = drain_previews::of(nodes.as_ref());
-    let adapters = adapters(&settings, locks, nodes, &strongbox, &shared.published);
+    let providers = Providers::new(
+        strongbox.clone(),
+        Arc::clone(&shared.published),
+        callback_endpoint(&settings, listener.local_addr().unwrap_or(address)),
+    );
+    let adapters = adapters(&settings, locks, nodes, providers, &strongbox, &shared.published);
     let options = api::Options {
         tls,
         strongbox: strongbox.clone(),
@@ -352,16 +360,28 @@ fn spawn<T: Send + 'static>(
     })
 }
 
+/// The URL to which providers post call-backs. Without `public-url` it is where the API listens, at `address`.
+fn callback_endpoint(settings: &Settings, address: SocketAddr) -> String {
+    let base = settings.api.public_url.as_ref().map_or_else(
+        || {
+            let scheme = if settings.api_tls.cert.is_some() { "https" } else { "http" };
+            format!("{scheme}://{address}")
+        },
+        |url| url.url().as_str().trim_end_matches('/').to_owned(),
+    );
+    base + CALLBACK_PATH
+}
+
 /// What carries out jobs, and asks providers.
 fn adapters(
     settings: &Settings,
     locks: Option<FleetLockClient>,
     cluster: Option<adapters::cluster::Cluster>,
+    providers: Providers,
     strongbox: &Strongbox,
     published: &Arc<ArcSwap<PublishedState>>,
 ) -> Adapters {
     let lock_server = locks.map(|locks| locks.with_credentials(strongbox.credentials(published)));
-    let providers = Providers::new(strongbox.clone(), Arc::clone(published));
     let reboot_commands = RebootCommands::from_settings(settings);
     for (key, command) in reboot_commands.iter().flat_map(RebootCommands::commands) {
         // It may be installed before a host is to reboot, so that this keeps nothing from running.

@@ -15,6 +15,7 @@ pub mod faulty_worker;
 pub mod file_server;
 pub mod files;
 pub mod floods;
+pub mod hook_server;
 pub mod host;
 pub mod http;
 pub mod identity_provider;

@@ -8,6 +8,8 @@ mod drain;
 mod enrolment;
 mod events;
 mod failures;
+mod hook_faults;
+mod hooks;
 mod lost_updates;
 mod night;
 mod output;

@@ -3,6 +3,7 @@
 
 mod alerts;
 mod clocks;
+mod config_hooks;
 mod debian;
 mod debian_faults;
 mod debian_hooks;

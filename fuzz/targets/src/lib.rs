@@ -6,6 +6,7 @@
 
 mod bus;
 mod files;
+mod hooks;
 mod http;
 mod journal;
 mod provider;
@@ -19,6 +20,7 @@ pub use bus::{
     subject, versions,
 };
 pub use files::{desired_state, settings, state_file, token_file};
+pub use hooks::{hook_answer, hook_callback};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
 pub use provider::{provider_answer, provider_url};
@@ -30,7 +32,7 @@ pub use zone_file::zone_file;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 31] = [
+pub const TARGETS: [(&str, Target); 33] = [
     ("announcement", announcement),
     ("applied", applied),
     ("claim", claim),
@@ -40,6 +42,8 @@ pub const TARGETS: [(&str, Target); 31] = [
     ("control", control),
     ("desired_state", desired_state),
     ("forward", forward),
+    ("hook_answer", hook_answer),
+    ("hook_callback", hook_callback),
     ("journal", journal),
     ("lock_answer", lock_answer),
     ("patch", patch),

@@ -38,7 +38,7 @@ pub fn provider_answer(input: &[u8]) {
         body: Ok(ContentBytes::new(body.to_vec())),
     };
     let asked = Asked { validator: None, html: false };
-    let Reply { outcome, retry_after } = answer().interpret(asked, DateTime::UNIX_EPOCH);
+    let Reply { outcome, retry_after, poll_interval: _ } = answer().interpret(asked, DateTime::UNIX_EPOCH);
     assert!(retry_after.is_none_or(|pause| pause <= RETRY_AFTER_MAX && matches!(status, 429 | 500..=599)));
     match outcome {
         Outcome::Content { content: bytes, validator } => {

@@ -1,12 +1,14 @@
-//! Configuration providers: asks a plain file server what a host is to have, and seals it to the host.
+//! Configuration providers: asks a plain file server what a host is to have, or tells a server with hooks of events of hosts, and seals
+//! what is given to the host.
 //!
-//! Each question is one GET, sent once; retries are up to [`os_upgrade_provider_rules::Schedule`]. What an answer means is
-//! [`os_upgrade_provider_rules::Answer::interpret`]'s to say. [`Providers`] opens the secret that a provider wants, and does not seal anew
-//! what the host is to have anyway.
+//! Each question to a file server is one GET, and each batch of events one POST, sent once; retries are up to
+//! [`os_upgrade_provider_rules::Schedule`]. What an answer means is [`os_upgrade_provider_rules::Answer::interpret`]'s to say.
+//! [`Providers`] opens the secret that a provider wants, and does not seal anew what the host is to have anyway.
 
 mod client;
 mod credentials;
 mod failure;
+mod hooks;
 mod seal;
 
 use std::collections::BTreeMap;
@@ -14,27 +16,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use chrono::Utc;
 use os_upgrade_kernel::{ConfigProvider, FileMode, SecretName, State};
-use os_upgrade_protocol::{HostName, ItemKind};
+use os_upgrade_platform::random::RandomError;
+use os_upgrade_protocol::{FileEntry, HostName, ItemKind};
+use os_upgrade_provider_rules::hooks::{
+    Call, Given, HookEvent, HookOutcome, HookReply, MemberReply, event_uuid,
+};
 use os_upgrade_provider_rules::{
     ContentBytes, CredentialsProblem, Failure, Outcome, ProviderName, Reply, Validator,
 };
 use os_upgrade_sealing::SealedFor;
-use os_upgrade_shell::delivery::ProviderQuestion;
+use os_upgrade_shell::delivery::{HookQuestion, ProviderQuestion};
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_site::strongbox::Strongbox;
+use zeroize::Zeroizing;
 
 use self::client::Client;
 pub use self::client::Definition;
 pub use self::credentials::Credentials;
+use self::hooks::HookMemory;
 pub use self::seal::{FileTarget, SealItemError, SealedItem, seal};
 
 /// All providers, with the secrets that they want.
 #[derive(Debug, Clone, Default)]
 pub struct Providers {
     http: HttpProviders,
+    hooks: HookMemory,
     strongbox: Strongbox,
     published: Arc<ArcSwap<PublishedState>>,
+    /// The URL to which providers post call-backs.
+    callback_endpoint: String,
 }
 
 /// What was made of what a provider gave.
@@ -43,12 +55,29 @@ pub struct Made {
     pub item: SealedItem,
     /// A value that is the same for the same content, file and key of the host; absent without the key of the strongbox.
     pub fingerprint: Option<String>,
+    /// The hash that a provider of kind `hooks` is told once the host has it, sealed; absent without the key of the strongbox.
+    pub hash: Option<String>,
+}
+
+/// What an item is made of.
+struct Ingredients<'a> {
+    files: Vec<FileEntry>,
+    /// What the fingerprint has of the files.
+    target: String,
+    bytes: &'a ContentBytes,
+    /// The provider's hash of it, if it is told that.
+    hash: Option<&'a str>,
 }
 
 impl Providers {
-    /// The secrets are those in `published`, opened with the key of `strongbox`.
-    pub fn new(strongbox: Strongbox, published: Arc<ArcSwap<PublishedState>>) -> Self {
-        Self { http: HttpProviders::default(), strongbox, published }
+    /// The secrets are those in `published`, opened with the key of `strongbox`. Providers post call-backs to `callback_endpoint`.
+    pub fn new(
+        strongbox: Strongbox,
+        published: Arc<ArcSwap<PublishedState>>,
+        callback_endpoint: String,
+    ) -> Self {
+        let (http, hooks) = (HttpProviders::default(), HookMemory::default());
+        Self { http, hooks, strongbox, published, callback_endpoint }
     }
 
     /// The same providers, with connections of their own.
@@ -59,21 +88,74 @@ impl Providers {
 
     /// Asks `question`, and seals what is given, unless that is what the host is to have anyway.
     pub async fn ask(&self, question: &ProviderQuestion) -> Reply<Option<Made>> {
-        let Reply { outcome, retry_after } =
+        let Reply { outcome, retry_after, poll_interval } =
             self.get(&question.provider, &question.host, question.validator.as_ref()).await;
         let outcome = match outcome {
-            Outcome::Content { content, validator } => match self.make(question, &content) {
-                Ok(content) => Outcome::Content { content, validator },
-                Err(error) => {
-                    tracing::warn!(provider = %question.provider.name, host = %question.host, %error, "cannot seal");
-                    Outcome::Failed(error.into())
-                }
-            },
+            Outcome::Content { content, validator } => {
+                let file = configured_file(&question.provider);
+                let target = format!("{file:?}");
+                let files = file.map(|file| file.entry(content.as_slice().len())).into_iter().collect();
+                let ingredients = Ingredients { files, target, bytes: &content, hash: None };
+                self.seal(question, validator, &ingredients)
+            }
             Outcome::Unchanged { validator } => Outcome::Unchanged { validator },
             Outcome::Removed => Outcome::Removed,
             Outcome::Failed(failure) => Outcome::Failed(failure),
         };
-        Reply { outcome, retry_after }
+        Reply { outcome, retry_after, poll_interval }
+    }
+
+    /// Draws a token with which the provider `name` may call back, and keeps it in memory. Returns its SHA-256, in hex.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn draw_token(&self, name: &ProviderName) -> Result<String, RandomError> {
+        self.hooks.draw_token(name)
+    }
+
+    /// Tells a provider of kind `hooks` of the events of `questions`, which are all to the same provider, in one request. What it gives is
+    /// sealed, unless that is what the host is to have anyway. There is a reply to each question, in this order.
+    pub async fn call(&self, questions: &[ProviderQuestion]) -> Vec<Reply<Option<Made>>> {
+        let HookReply { members, retry_after, foreign: _ } = match self.tell(questions).await {
+            Ok(reply) => reply,
+            Err(failure) => return questions.iter().map(|_| failure.clone().into()).collect(),
+        };
+        let replies =
+            questions.iter().zip(members).map(|(question, MemberReply { outcome, poll_interval })| Reply {
+                outcome: self.read(question, outcome),
+                retry_after,
+                poll_interval,
+            });
+        replies.collect()
+    }
+
+    /// Tells `provider`, which is of kind `hooks`, of a poll of `host` that is none of its polls. It cannot call back, and nothing is kept of
+    /// what it gives.
+    pub async fn poll_once(&self, provider: &ConfigProvider, host: &HostName) -> HookOutcome {
+        let Ok(token) = hooks::random_token() else { return HookOutcome::Failed(Failure::NotSealed) };
+        let call = {
+            let published = self.published.load();
+            let PublishedState { state, view, .. } = &**published;
+            // Polls have seconds as their cause, so none has this one.
+            let cause = u64::try_from(Utc::now().timestamp_micros()).unwrap_or_default();
+            let event = HookEvent::DevicePoll;
+            Call {
+                event,
+                event_uuid: event_uuid(&provider.name, host, event, state.epoch(), cause),
+                config_name: &provider.name,
+                device_metadata: state.hook_device_metadata(view, provider, host),
+                callback_endpoint: &self.callback_endpoint,
+                callback_token: &token,
+                last_config_hash: "",
+            }
+        };
+        match self.post(provider, &[call]).await {
+            Ok(reply) => {
+                let member = reply.members.into_iter().next();
+                member.map_or(HookOutcome::Failed(Failure::NotAnswered), |member| member.outcome)
+            }
+            Err(failure) => HookOutcome::Failed(failure),
+        }
     }
 
     /// Asks `provider` about `host`. `validator` is that of the content received last.
@@ -83,28 +165,118 @@ impl Providers {
         host: &HostName,
         validator: Option<&Validator>,
     ) -> Reply {
-        let credentials = match self.open(provider.credentials.as_ref()) {
-            Ok(credentials) => credentials,
-            Err(problem) => return Failure::Credentials { problem }.into(),
-        };
-        let client_certificate = match self.open(provider.client_certificate.as_ref()) {
-            Ok(certificate) => certificate,
-            Err(problem) => return Failure::ClientCertificate { problem }.into(),
-        };
+        match self.prepare(provider) {
+            Ok((definition, credentials)) => {
+                self.http.ask(&provider.name, &definition, host, validator, credentials.as_ref()).await
+            }
+            Err(failure) => failure.into(),
+        }
+    }
+
+    /// Drops what is kept of providers that `state` does not have: their clients, with their connections and client certificates, and their
+    /// tokens.
+    pub fn retain_configured(&self, state: &State) {
+        let config = state.config.as_ref();
+        let is_configured =
+            |name: &ProviderName| config.is_some_and(|config| config.provider(name).is_some());
+        self.http.retain(is_configured);
+        self.hooks.retain(is_configured);
+    }
+
+    /// How `provider` is asked, and with which credentials.
+    fn prepare(&self, provider: &ConfigProvider) -> Result<(Definition, Option<Credentials>), Failure> {
+        let credentials = self.open(provider.credentials.as_ref());
+        let credentials = credentials.map_err(|problem| Failure::Credentials { problem })?;
+        let client_certificate = self.open(provider.client_certificate.as_ref());
+        let client_certificate =
+            client_certificate.map_err(|problem| Failure::ClientCertificate { problem })?;
         let definition = Definition {
             url: provider.url.clone(),
             path: provider.path.clone(),
             client_certificate,
             ca: provider.ca.clone(),
             timeout: Duration::from_secs(provider.timeout.as_secs()),
+            reuses_connections: !provider.is_hooks(),
         };
-        self.http.ask(&provider.name, &definition, host, validator, credentials.as_ref()).await
+        Ok((definition, credentials))
     }
 
-    /// Drops the clients of providers that `state` does not have, with their connections and client certificates.
-    pub fn retain_configured(&self, state: &State) {
-        let config = state.config.as_ref();
-        self.http.retain(|name| config.is_some_and(|config| config.provider(name).is_some()));
+    /// Tells `provider` of the events of `calls`.
+    async fn post(&self, provider: &ConfigProvider, calls: &[Call<'_>]) -> Result<HookReply, Failure> {
+        let (definition, credentials) = self.prepare(provider)?;
+        let client = self.http.client(&provider.name, &definition)?;
+        hooks::post(&client, &provider.name, calls, credentials.as_ref()).await
+    }
+
+    /// Tells the provider of `questions` of their events.
+    async fn tell(&self, questions: &[ProviderQuestion]) -> Result<HookReply, Failure> {
+        let Some(ProviderQuestion { provider, .. }) = questions.first() else {
+            return Ok(HookReply { members: Vec::new(), foreign: 0, retry_after: None });
+        };
+        let mut told = Vec::with_capacity(questions.len());
+        for question in questions {
+            // Neither happens: a leader asks with a token that this process has drawn.
+            let hook = question.hook.as_ref().ok_or(Failure::NotSealed)?;
+            let token = self.hooks.token(&provider.name, &hook.token).ok_or(Failure::NotSealed)?;
+            told.push((hook, token, self.last_hash(question, hook)));
+        }
+        let calls = told.iter().map(|(hook, token, hash)| Call {
+            event: hook.event,
+            event_uuid: hook.uuid,
+            config_name: &provider.name,
+            device_metadata: hook.metadata.clone(),
+            callback_endpoint: &self.callback_endpoint,
+            callback_token: token,
+            last_config_hash: hash,
+        });
+        let calls: Vec<Call<'_>> = calls.collect();
+        self.post(provider, &calls).await
+    }
+
+    /// The provider's hash of what the host has; empty if that is nothing, or is not known.
+    fn last_hash(&self, question: &ProviderQuestion, hook: &HookQuestion) -> Zeroizing<String> {
+        let Some(applied) = &hook.applied else { return Zeroizing::default() };
+        let (provider, host) = (&question.provider.name, &question.host);
+        let item = applied.item.to_string();
+        let kept = self.published.load();
+        let sealed = applied.hash.as_ref();
+        let opened = sealed.and_then(|sealed| {
+            let parts = [host.as_str(), provider.as_str(), item.as_str()];
+            self.strongbox.open_text(&kept.state.strongbox, &parts, sealed)
+        });
+        opened.or_else(|| self.hooks.hash(provider, host, &applied.item)).unwrap_or_default()
+    }
+
+    /// Makes of what a provider of kind `hooks` says about a host what is to become of it.
+    fn read(&self, question: &ProviderQuestion, outcome: HookOutcome) -> Outcome<Option<Made>> {
+        match outcome {
+            HookOutcome::Unchanged => {
+                let last = question.validator.clone();
+                let validator = last.unwrap_or_else(|| hooks::validator("", &ContentBytes::new(Vec::new())));
+                Outcome::Unchanged { validator }
+            }
+            HookOutcome::Revoked => Outcome::Removed,
+            HookOutcome::Failed(failure) => Outcome::Failed(failure),
+            HookOutcome::Content(Given { files, bytes, hash }) => {
+                let mut files: Vec<FileEntry> = files.iter().map(hooks::entry).collect();
+                if files.is_empty() {
+                    let file = configured_file(&question.provider);
+                    files.extend(file.map(|file| file.entry(bytes.as_slice().len())));
+                }
+                let target = format!("{files:?}");
+                let validator = hooks::validator(&target, &bytes);
+                // The host that waits for approval has no key yet to which it could be sealed.
+                let event = question.hook.as_ref().map(|hook| hook.event);
+                if event == Some(HookEvent::EnrollmentRequest) {
+                    return Outcome::Content { content: None, validator };
+                }
+                if question.validator.as_ref() == Some(&validator) {
+                    return Outcome::Unchanged { validator };
+                }
+                let ingredients = Ingredients { files, target, bytes: &bytes, hash: Some(&hash) };
+                self.seal(question, validator, &ingredients)
+            }
+        }
     }
 
     fn open(&self, name: Option<&SecretName>) -> Result<Option<Credentials>, CredentialsProblem> {
@@ -116,37 +288,62 @@ impl Providers {
         Ok(Some(Credentials::new(secret, origin)))
     }
 
-    fn make(&self, question: &ProviderQuestion, bytes: &ContentBytes) -> Result<Option<Made>, SealItemError> {
-        let ConfigProvider { name, path, mode, user, group, .. } = &*question.provider;
-        let file = path.as_ref().map(|path| FileTarget {
-            path: path.clone(),
-            mode: mode.map(FileMode::bits),
-            user: user.clone(),
-            group: group.clone(),
-        });
-        let fingerprint = {
-            let target = format!("{file:?}");
-            let parts: [&[u8]; 5] = [
-                question.host.as_str().as_bytes(),
-                name.as_str().as_bytes(),
-                question.key.as_bytes(),
-                target.as_bytes(),
-                bytes.as_slice(),
-            ];
-            self.strongbox.fingerprint(&self.published.load().state.strongbox, &parts)
-        };
+    /// An item of the `ingredients` as the outcome of `question`.
+    fn seal(
+        &self,
+        question: &ProviderQuestion,
+        validator: Validator,
+        ingredients: &Ingredients<'_>,
+    ) -> Outcome<Option<Made>> {
+        match self.make(question, ingredients) {
+            Ok(content) => Outcome::Content { content, validator },
+            Err(error) => {
+                tracing::warn!(provider = %question.provider.name, host = %question.host, %error, "cannot seal");
+                Outcome::Failed(error.into())
+            }
+        }
+    }
+
+    fn make(
+        &self,
+        question: &ProviderQuestion,
+        ingredients: &Ingredients<'_>,
+    ) -> Result<Option<Made>, SealItemError> {
+        let Ingredients { files, target, bytes, hash } = ingredients;
+        let (host, name) = (&question.host, &question.provider.name);
+        let published = self.published.load();
+        let kept = &published.state.strongbox;
+        let parts: [&[u8]; 5] = [
+            host.as_str().as_bytes(),
+            name.as_str().as_bytes(),
+            question.key.as_bytes(),
+            target.as_bytes(),
+            bytes.as_slice(),
+        ];
+        let fingerprint = self.strongbox.fingerprint(kept, &parts);
         if fingerprint.is_some() && fingerprint == question.fingerprint {
             return Ok(None);
         }
-        let sealed_for = SealedFor {
-            host: &question.host,
-            kind: ItemKind::Configuration,
-            name: name.as_str(),
-            revision: question.sealed,
-        };
-        let item = seal(&question.key, &sealed_for, file.as_ref(), bytes)?;
-        Ok(Some(Made { item, fingerprint }))
+        let (kind, revision) = (ItemKind::Configuration, question.sealed);
+        let sealed_for = SealedFor { host, kind, name: name.as_str(), revision };
+        let item = seal(&question.key, &sealed_for, files, bytes)?;
+        let sealed_hash = hash.and_then(|hash| {
+            let id = item.id.to_string();
+            let sealed = self.strongbox.seal_text(kept, &[host.as_str(), name.as_str(), id.as_str()], hash);
+            if sealed.is_none() {
+                self.hooks.keep_hash(name, host, &item.id, hash);
+            }
+            sealed
+        });
+        Ok(Some(Made { item, fingerprint, hash: sealed_hash }))
     }
+}
+
+/// The file that a content of `provider` becomes that names none itself.
+fn configured_file(provider: &ConfigProvider) -> Option<FileTarget> {
+    let ConfigProvider { path, mode, user, group, .. } = provider;
+    let mode = mode.map(FileMode::bits);
+    Some(FileTarget { path: path.clone()?, mode, user: user.clone(), group: group.clone() })
 }
 
 /// The clients of all providers. Cheap to clone; clones share connections.
@@ -189,5 +386,7 @@ impl HttpProviders {
     }
 }
 
+#[cfg(test)]
+mod hooks_tests;
 #[cfg(test)]
 mod tests;

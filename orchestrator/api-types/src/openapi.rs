@@ -36,6 +36,9 @@ const BEARER: &str = "accessToken";
 /// The name of the security scheme for FleetLock clients, which may send a token by HTTP Basic.
 const BASIC: &str = "fleetLock";
 
+/// The name of the security scheme for call-backs.
+const CALL_BACK: &str = "callBackToken";
+
 const NO_SCOPES: [&str; 0] = [];
 
 #[derive(utoipa::OpenApi)]
@@ -76,6 +79,10 @@ pub fn document<'a>(routes: impl IntoIterator<Item = &'a Declaration>) -> Value 
         .scheme(HttpAuthScheme::Basic)
         .description(Some("The name and the secret of such a token. A client certificate is accepted too."));
     components.add_security_scheme(BASIC, SecurityScheme::Http(basic.build()));
+    let call_back = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("A `callback_token` that the provider was sent: its last 16 count."));
+    components.add_security_scheme(CALL_BACK, SecurityScheme::Http(call_back.build()));
     let mut document =
         serde_json::to_value(document).expect("a document has string keys and no fallible part");
     parts::allow(&mut document);
@@ -127,11 +134,13 @@ fn operation(route: &Declaration) -> Operation {
             errors::add(route, &mut operation);
         }
         Dialect::FleetLock => lock_errors::add(&mut operation),
+        Dialect::CallBack => errors::add(route, &mut operation),
     }
     let schemes: &[&str] = match route.access {
         Access::Anybody => &[],
         Access::Role(_) => &[BEARER],
         Access::LockGroup => &[BEARER, BASIC],
+        Access::CallBack => &[CALL_BACK],
     };
     if !schemes.is_empty() {
         let requirement = |scheme: &&str| SecurityRequirement::new(*scheme, NO_SCOPES);

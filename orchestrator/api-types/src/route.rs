@@ -31,6 +31,8 @@ pub enum Access {
     Role(Role),
     /// Callers that may request slots of the lock group in the body, with the credentials of FleetLock clients.
     LockGroup,
+    /// Providers of kind `hooks`, with a call-back token that they were sent. No other credentials count.
+    CallBack,
 }
 
 /// Anybody, without credentials.
@@ -49,13 +51,15 @@ pub enum Dialect {
     Specification,
     /// Those of FleetLock: `kind` and `value`, JSON, and HTTP Basic or certificates besides bearer tokens.
     FleetLock,
+    /// Those of call-backs: `errors`, JSON whatever the content type, and the tokens of call-backs.
+    CallBack,
 }
 
 impl Dialect {
     /// Largest body of a request, in bytes.
     pub const fn body_bytes_max(self) -> usize {
         match self {
-            Self::Specification => 1024 * 1024,
+            Self::Specification | Self::CallBack => 1024 * 1024,
             Self::FleetLock => 64 * 1024,
         }
     }
@@ -202,6 +206,11 @@ impl Answer {
         Self { json: Some(Content::new(JSON, shape, example)), ..Self::new(201, when) }
     }
 
+    /// The answer 202 in JSON, such as `example`.
+    pub const fn accepted(when: &'static str, shape: Shape, example: fn() -> Value) -> Self {
+        Self { json: Some(Content::new(JSON, shape, example)), ..Self::new(202, when) }
+    }
+
     /// The answer 200 in text of one of these media types.
     pub const fn text(when: &'static str, media_types: &'static [&'static str]) -> Self {
         Self { texts: media_types, ..Self::new(200, when) }
@@ -263,6 +272,7 @@ impl Declaration {
         match self.access {
             Access::Anybody | Access::Role(_) => Dialect::Specification,
             Access::LockGroup => Dialect::FleetLock,
+            Access::CallBack => Dialect::CallBack,
         }
     }
 }

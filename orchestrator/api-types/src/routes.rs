@@ -7,6 +7,7 @@ pub mod drains;
 pub mod events;
 pub mod fleet_lock;
 pub mod health;
+pub mod hooks;
 pub mod hosts;
 pub mod outputs;
 pub mod pause;

@@ -15,13 +15,22 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::word::{Behalf, Enrolment, ItemStep, StrongboxStep, TestOutcome};
+use crate::word::{Behalf, CallBackRefusal, Enrolment, ItemStep, StrongboxStep, TestOutcome};
 
 /// Whether a host takes part in runs: all words for it.
 pub const ENROLMENTS: &[&str] = Enrolment::VARIANTS;
 
 /// How far what a provider gave for a host is: all words for it.
 pub const ITEM_STATES: &[&str] = ItemStep::VARIANTS;
+
+/// The events of which a provider of kind `hooks` is told, in the order of delivery.
+pub const HOOK_EVENTS: [&str; 5] = [
+    "ON_ENROLLMENT_REQUEST",
+    "ON_FLEET_JOIN",
+    "ON_DEVICE_METADATA_UPDATE",
+    "ON_DEVICE_SPEC_UPDATE",
+    "ON_DEVICE_POLL",
+];
 
 /// One entry per set: its description, its name in the document, and its words.
 macro_rules! words {
@@ -71,6 +80,10 @@ words! {
     ItemStateWord = ITEM_STATES.iter().copied();
     /// What a provider says about a host when it is tested: a content, that it is to have nothing, or nothing that counts.
     TestOutcomeWord = TestOutcome::VARIANTS.iter().copied();
+    /// An event of which a provider of kind `hooks` is told, as the protocol names it.
+    HookEventWord = HOOK_EVENTS.iter().copied();
+    /// Why a member of a call-back, or a device that it names, is refused.
+    CallBackRefusalWord = CallBackRefusal::VARIANTS.iter().copied();
     /// Why something does not go on, or did not.
     WhyWord = Cause::kinds();
     /// A command to a worker.

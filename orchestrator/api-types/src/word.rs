@@ -175,6 +175,23 @@ pub enum TestOutcome {
     Failed,
 }
 
+/// Why a member of a call-back, or a device that it names, is refused.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum CallBackRefusal {
+    /// The member cannot be read, or says something that is no `ON_CONFIG_UPDATE`.
+    Invalid,
+    /// The configuration is of another provider, or of none.
+    NotItsOwn,
+    /// The provider has no such device.
+    UnknownDevice,
+    /// No key of the device is approved yet, so the provider was never asked about it.
+    NoKey,
+}
+
 /// For whom a slot is held.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
@@ -253,6 +270,7 @@ mod tests {
             round_trips(known);
         }
         all_known::<Behalf>();
+        all_known::<CallBackRefusal>();
         all_known::<WhyKind>();
         all_known::<EntryStep>();
         all_known::<HostStep>();

@@ -25,14 +25,21 @@ use tokio::sync::Semaphore;
 
 use crate::description::Description;
 use crate::feed::Feed;
+use crate::http::call_back_rate::CallBackRate;
 use crate::http::error::Problem;
 use crate::http::listener::Limits;
 use crate::http::reply::{granted, json_bytes};
 use crate::http::shared_answer::SharedAnswer;
 use crate::sites::Sites;
 
-/// Answers to FleetLock clients: labels `operation` and `kind`, which is `granted`, `nothing_held` or an error kind.
-pub(crate) type Answers = Metrics<[(&'static str, &'static str); 2], Counter>;
+/// The answers that are counted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answers {
+    /// Those to FleetLock clients: labels `operation` and `kind`, which is `granted`, `nothing_held` or an error kind.
+    pub(crate) fleet_lock: Metrics<[(&'static str, &'static str); 2], Counter>,
+    /// Those to providers that called back with a valid token: labels `provider` and `outcome`.
+    pub(crate) call_backs: Metrics<[(&'static str, String); 2], Counter>,
+}
 
 /// Answers about at least this many hosts are serialized off the runtime's threads, which also drive the run.
 pub(crate) const LARGE_HOSTS: usize = 200;
@@ -52,6 +59,7 @@ pub(crate) struct Api {
     /// The whole state of the site, as it was last rendered.
     pub(crate) whole_state: SharedAnswer,
     pub(crate) answers: Answers,
+    pub(crate) call_back_rate: CallBackRate,
     pub(crate) authenticator: Authenticator,
     pub(crate) options: Options,
     pub(crate) description: &'static LazyLock<Description>,

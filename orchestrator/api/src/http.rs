@@ -1,6 +1,7 @@
 //! The HTTP layer around the resources: connections, authentication, request and response bodies, errors.
 
 pub(crate) mod authorization;
+pub(crate) mod call_back_rate;
 pub(crate) mod dialect;
 pub(crate) mod document;
 pub(crate) mod error;

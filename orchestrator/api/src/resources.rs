@@ -9,6 +9,7 @@ pub(crate) mod enrolment;
 pub(crate) mod events;
 pub(crate) mod fleet_lock;
 pub(crate) mod health;
+pub(crate) mod hooks;
 pub(crate) mod hosts;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
@@ -55,7 +56,7 @@ pub(crate) fn routes() -> Routes {
         .merge(page::routes())
 }
 
-/// The declarations of all routes, FleetLock's included.
+/// The declarations of all routes, those of FleetLock and of call-backs included.
 pub(crate) fn declarations() -> Vec<Declaration> {
-    routes().declarations().chain(fleet_lock::DECLARATIONS).copied().collect()
+    routes().declarations().chain(hooks::DECLARATIONS).chain(fleet_lock::DECLARATIONS).copied().collect()
 }

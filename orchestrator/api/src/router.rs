@@ -24,13 +24,14 @@ use tracing::Level;
 use crate::context::{Answers, Api, Options};
 use crate::description::Description;
 use crate::feed::Feed;
-use crate::http::dialect::nested;
+use crate::http::call_back_rate::CallBackRate;
+use crate::http::dialect::{Dialects, nested};
 use crate::http::error::{Cause, Problem, Routine, panic_text};
 use crate::http::listener::{self, Limits};
 use crate::http::refusal::Refusal;
 use crate::http::shared_answer::SharedAnswer;
 use crate::http::{authorization, form};
-use crate::resources::{self, fleet_lock};
+use crate::resources::{self, fleet_lock, hooks};
 
 /// How long a request may take from its last header to its answer. Writes and FleetLock have shorter limits of their
 /// own.
@@ -84,28 +85,33 @@ impl Routers {
             renders: Arc::clone(&renders),
             whole_state: SharedAnswer::default(),
             answers: Answers::default(),
+            call_back_rate: CallBackRate::default(),
             authenticator,
             options: options.clone(),
             description: &DESCRIPTION,
         };
         let routes = |sites| {
-            with_limits(resources::routes().router(&api.authenticator, sites).fallback(not_found))
+            let routes = resources::routes().router(&api.authenticator, sites).fallback(not_found);
+            with_limits(routes, Dialect::Specification)
                 .with_state(api.clone())
                 .layer(middleware::from_fn_with_state(api.whole_state.clone(), note_change))
         };
         let inner = routes(None)
             .layer(middleware::from_fn_with_state(Dialect::Specification, with_timeout))
             .layer(middleware::from_fn(log_failure));
-        let (specification, locks) = (routes(Some(&options.sites)), fleet_lock::router(api.clone()));
-        let edge = edge_router(specification, locks, renders, &api.authenticator, &options.limits);
+        let dialects = Dialects {
+            specification: routes(Some(&options.sites)),
+            fleet_lock: fleet_lock::router(api.clone()),
+            call_backs: with_limits(hooks::routes(), Dialect::CallBack).with_state(api.clone()),
+        };
+        let edge = edge_router(dialects, renders, &api.authenticator, &options.limits);
         Self { edge, inner, feed }
     }
 }
 
-/// The routers of both dialects inside the layers that every request from outside passes; the last one added runs first.
+/// The routers of all dialects inside the layers that every request from outside passes; the last one added runs first.
 pub(crate) fn edge_router(
-    specification: Router,
-    fleet_lock: Router,
+    dialects: Dialects,
     renders: Arc<Semaphore>,
     authenticator: &Authenticator,
     limits: &Limits,
@@ -118,11 +124,14 @@ pub(crate) fn edge_router(
     };
     // The path is rewritten before routing, and after all other layers.
     let specification = Router::new()
-        .fallback_service(specification.map_request(with_names_of_dots))
+        .fallback_service(dialects.specification.map_request(with_names_of_dots))
         .layer(middleware::from_fn_with_state(renders, form::negotiated));
-    nested(guarded(specification, Dialect::Specification), guarded(fleet_lock, Dialect::FleetLock))
-        .layer(middleware::from_fn(log_failure))
-        .layer(middleware::map_response(without_sniffing))
+    let guarded = Dialects {
+        specification: guarded(specification, Dialect::Specification),
+        fleet_lock: guarded(dialects.fleet_lock, Dialect::FleetLock),
+        call_backs: guarded(dialects.call_backs, Dialect::CallBack),
+    };
+    nested(guarded).layer(middleware::from_fn(log_failure)).layer(middleware::map_response(without_sniffing))
 }
 
 /// Rewrites a path with names that are only dots, which clients write in another way.
@@ -156,10 +165,13 @@ async fn without_sniffing(mut response: Response) -> Response {
     response
 }
 
-pub(crate) fn with_limits<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+pub(crate) fn with_limits<S: Clone + Send + Sync + 'static>(
+    routes: Router<S>,
+    dialect: Dialect,
+) -> Router<S> {
     routes
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
-        .layer(DefaultBodyLimit::max(Dialect::Specification.body_bytes_max()))
+        .layer(DefaultBodyLimit::max(dialect.body_bytes_max()))
         .layer(CatchPanicLayer::custom(panicked))
 }
 

@@ -51,8 +51,8 @@ impl Routes {
             let methods = match declaration.access {
                 Access::Role(role) => methods
                     .route_layer(from_fn_with_state((authenticator.clone(), role), authorization::admit)),
-                // The group is in the body, so the handler checks it.
-                Access::Anybody | Access::LockGroup => methods,
+                // The group is in the body, and the tokens of call-backs in the state, so the handler checks them.
+                Access::Anybody | Access::LockGroup | Access::CallBack => methods,
             };
             router.route(declaration.path, methods)
         })

@@ -8,6 +8,7 @@ mod enrolment;
 mod errors;
 mod events;
 mod forms;
+mod hooks;
 mod limits;
 mod lock_edge;
 mod metrics;

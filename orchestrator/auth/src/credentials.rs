@@ -5,6 +5,8 @@ use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::Denied;
+
 /// The credentials of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Credentials {
@@ -21,6 +23,18 @@ pub(super) enum Credentials {
     },
     /// An unsupported or malformed header, or more than one.
     Unknown,
+}
+
+/// The bearer token of a request, for an endpoint that checks it itself.
+///
+/// # Errors
+/// There is none, or more than one.
+pub fn bearer(headers: &HeaderMap) -> Result<String, Denied> {
+    match Credentials::of(headers) {
+        Credentials::Bearer(token) => Ok(token),
+        Credentials::None | Credentials::Basic { .. } => Err(Denied::Missing),
+        Credentials::Unknown => Err(Denied::Invalid),
+    }
 }
 
 impl Credentials {

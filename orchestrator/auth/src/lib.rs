@@ -18,6 +18,7 @@ pub use os_upgrade_api_types::Role;
 
 pub use self::authenticator::{Authenticator, Presented, Scheme};
 pub use self::caller::{Caller, Denied, Rights};
+pub use self::credentials::bearer;
 pub use self::denials::{DenialCounts, Denials};
 pub use self::name::{NameError, TokenName};
 pub use self::oidc::{Oidc, OidcError, check_keys};

@@ -202,6 +202,22 @@ fn headers(values: &[&str]) -> HeaderMap {
     values.iter().map(value).collect()
 }
 
+#[test]
+fn bearer_tokens_are_read() {
+    let cases: [(&[&str], Result<&str, Denied>); 7] = [
+        (&["Bearer abc"], Ok("abc")),
+        (&["bearer  abc "], Ok("abc")),
+        (&[], Err(Denied::Missing)),
+        (&["Basic YTpi"], Err(Denied::Missing)),
+        (&["Bearer"], Err(Denied::Invalid)),
+        (&["Digest abc"], Err(Denied::Invalid)),
+        (&["Bearer abc", "Bearer abc"], Err(Denied::Invalid)),
+    ];
+    for (values, expected) in cases {
+        assert_eq!(bearer(&headers(values)), expected.map(str::to_owned), "{values:?}");
+    }
+}
+
 #[tokio::test]
 async fn credentials_identify_the_caller() {
     let dir = TokenDir::new();

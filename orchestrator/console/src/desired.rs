@@ -3,7 +3,7 @@
 use std::fmt::{self, Formatter};
 
 use os_upgrade_kernel::{ConfigurationWait, DesiredRefusal};
-use os_upgrade_provider_rules::{CredentialsProblem, Failure};
+use os_upgrade_provider_rules::{ConfigurationProblem, CredentialsProblem, Failure, MemberProblem};
 
 use crate::describe::{Describe, describe};
 
@@ -23,6 +23,9 @@ impl Describe for DesiredRefusal {
             ),
             Self::NothingDesired { host } => {
                 write!(f, "{host} neither is to have any configuration nor says that it has")
+            }
+            Self::NotHooks { provider } => {
+                write!(f, "the provider {provider} is not of kind hooks, and gets no token to call back")
             }
             Self::NoNewerEpoch { host } => write!(
                 f,
@@ -74,8 +77,78 @@ impl Describe for Failure {
             Self::TooLarge { limit } => write!(f, "the answer has more than {limit} bytes"),
             Self::Html => f.write_str("the answer is a page of HTML, such as that of a portal"),
             Self::Encoded => f.write_str("the answer is compressed although that was not asked for"),
+            Self::NotAnArray { line, column } => write!(
+                f,
+                "the answer is no JSON array of what devices are to have: see its line {line}, column {column}; a provider with \
+                 nothing new answers 304, or an array without `configuration`"
+            ),
+            Self::NotAnswered => f.write_str(
+                "the answer says nothing about this host: the provider must answer each call with its `event_uuid` or `device_name`",
+            ),
+            Self::BadMember { why } => {
+                write!(f, "what the answer says about this host cannot be used: {}", describe(why))
+            }
+            Self::BadConfiguration { why } => {
+                write!(f, "the `configuration` for this host cannot be used: {}", describe(why))
+            }
             Self::NotSealed => f.write_str("it could not be sealed to the host's key"),
             Self::NotStored => f.write_str("it could not be stored in os-upgrade:desired; it is tried again"),
+        }
+    }
+}
+
+impl Describe for MemberProblem {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => {
+                "it must be an object with each key once, and with texts for its events, names and UUIDs"
+            }
+            Self::Doubled => "the provider answers the same call twice",
+            Self::NamesDiffer => "its spellings of `config_name` have different values",
+            Self::OtherName => "its `config_name` is that of another provider",
+            Self::OtherDevice => "its `device_name` is not that of the call with this `event_uuid`",
+            Self::OtherEvent => "its `event` is not that of the call",
+            Self::PollInterval => {
+                "its `poll_interval` must be a whole number of seconds, or a duration such as \"30m\""
+            }
+        })
+    }
+}
+
+impl Describe for ConfigurationProblem {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { limit } => write!(f, "it has more than {limit} bytes"),
+            Self::NotUnicode => f.write_str("it has escapes such as \\ud800 that are no characters"),
+            Self::File => f.write_str(
+                "it has the keys of a file, so `content` must be a text, `contentEncoding` \"plain\" or \"base64\", and `mode` a \
+                 number",
+            ),
+            Self::Base64 => f.write_str("its `content` is not base64, as its `contentEncoding` says"),
+            Self::NoPath => f.write_str("it has a mode, a user or a group, which only files have: give a `path`"),
+            Self::Path { file } => {
+                write!(f, "the path of file {file} must be absolute, without `.`, `..` and empty segments")
+            }
+            Self::Mode { file } => write!(
+                f,
+                "the mode of file {file} must be from 0 to 511, which is 0777 in octal: setuid, setgid and sticky are not taken"
+            ),
+            Self::Owner { file } => write!(f, "the user or the group of file {file} is no name"),
+            Self::Ignition { line, column } => write!(
+                f,
+                "it is not what its version of Ignition prescribes: see its line {line}, column {column}"
+            ),
+            Self::IgnitionVersion => f.write_str("its version of Ignition is not known: use one from 3.0.0 to 3.6.0"),
+            Self::Unsupported { key } => {
+                write!(f, "it uses {key} of Ignition: only files with their contents inline are taken")
+            }
+            Self::Source { file } => {
+                write!(f, "the contents of file {file} must be in a data: URL, as nothing is fetched for hosts")
+            }
+            Self::DataUrl { file } => write!(f, "the data: URL of file {file} is malformed"),
+            Self::NoFiles => f.write_str("it has no file: to revoke a configuration, give null"),
+            Self::TooManyFiles { limit } => write!(f, "it has more than {limit} files"),
+            Self::DuplicatePath { file } => write!(f, "file {file} has the path of an earlier one"),
         }
     }
 }

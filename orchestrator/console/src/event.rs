@@ -91,15 +91,24 @@ fn sentence(event: &SiteEvent) -> String {
             format!("delivery to {} resumed by {actor}", host.as_deref().unwrap_or("all hosts"))
         }
         SiteEvent::UnknownItemsFound { hosts } => {
-            let first = hosts.first().map_or("none", String::as_str);
-            let others =
-                if hosts.len() > 1 { format!(" and {} more", hosts.len() - 1) } else { String::new() };
-            format!("{first}{others} to have nothing: what they have is unknown here")
+            format!("{} to have nothing: what they have is unknown here", first_and_more(hosts))
         }
         SiteEvent::ProviderFailed { provider, host, failure } => {
             format!("provider {provider} fails for every host, as for {host}: {failure}")
         }
         SiteEvent::ProviderRecovered { provider } => format!("provider {provider} answers again"),
+        SiteEvent::HookTokenDrawn { provider } => {
+            format!("provider {provider} gets a token for call-backs")
+        }
+        SiteEvent::HookTokensRevoked { provider, actor } => {
+            format!("tokens for call-backs of provider {provider} revoked by {actor}")
+        }
+        SiteEvent::HookMetadataChanged { provider, hosts } => {
+            format!("provider {provider} is to be told of new metadata of {}", first_and_more(hosts))
+        }
+        SiteEvent::CallbackReceived { provider, hosts } => {
+            format!("provider {provider} has called back about {}", first_and_more(hosts))
+        }
         SiteEvent::HostRemoved { host, actor, reason } => {
             format!("{host} removed by {actor}{}", because(Some(reason)))
         }
@@ -149,6 +158,12 @@ fn sentence(event: &SiteEvent) -> String {
         }
         SiteEvent::Reset { .. } => "events are missing here: they are no longer kept".to_owned(),
     }
+}
+
+/// The first of `hosts`, and how many others there are.
+fn first_and_more(hosts: &[String]) -> String {
+    let first = hosts.first().map_or("none", String::as_str);
+    if hosts.len() > 1 { format!("{first} and {} more", hosts.len() - 1) } else { first.to_owned() }
 }
 
 fn config_changed(actor: &str, changed: &[String], more: u64) -> String {

@@ -208,6 +208,21 @@ fn desired(fact: &DesiredFact) -> (Importance, String) {
             (Outcome, format!("{provider} fails for every host, as for {host}: {}", describe(failure)))
         }
         DesiredFact::ProviderRecovered { provider } => (Outcome, format!("{provider} answers again")),
+        DesiredFact::HookTokenDrawn { provider, .. } => {
+            (Step, format!("token for call-backs of {provider} drawn"))
+        }
+        DesiredFact::HookTokensRevoked { provider, actor } => {
+            (Outcome, format!("tokens for call-backs of {provider} revoked by {actor}"))
+        }
+        DesiredFact::HookAnswered { provider, host, event, .. } => {
+            (Bookkeeping, format!("{provider} has answered to {} of {host}", event.as_str()))
+        }
+        DesiredFact::HookMetadataChanged { provider, hosts } => {
+            (Step, format!("{provider} is to be told the metadata of {} hosts", hosts.len()))
+        }
+        DesiredFact::CallbackReceived { provider, hosts } => {
+            (Step, format!("{provider} has called back about {} hosts", hosts.len()))
+        }
     }
 }
 

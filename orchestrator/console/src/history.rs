@@ -105,12 +105,17 @@ impl<'a> Entry<'a> {
                     hosts: host.as_ref().map_or(&[], std::slice::from_ref),
                     ..entry("delivery resumed")
                 },
+                DesiredFact::HookTokensRevoked { provider, .. } => because("new token", provider.as_str()),
                 DesiredFact::ItemStored { .. }
                 | DesiredFact::ItemRevoked { .. }
                 | DesiredFact::ManifestStored { .. }
                 | DesiredFact::UnknownItemsFound { .. }
                 | DesiredFact::ProviderFailed { .. }
-                | DesiredFact::ProviderRecovered { .. } => return None,
+                | DesiredFact::ProviderRecovered { .. }
+                | DesiredFact::HookTokenDrawn { .. }
+                | DesiredFact::HookAnswered { .. }
+                | DesiredFact::HookMetadataChanged { .. }
+                | DesiredFact::CallbackReceived { .. } => return None,
             },
             Fact::Run(_)
             | Fact::Slot(_)

@@ -6,10 +6,11 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, Revision, RunId};
 use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_provider_rules::hooks::HookEvent;
 
 use crate::config::Settings;
 use crate::control::{self, ControlMessage};
-use crate::desired::StoredItem;
+use crate::desired::{AnsweredEvent, StoredItem};
 use crate::fact::{ConfigFact, Fact};
 use crate::job::{self, JobDone};
 use crate::request::{self, Answer, Request};
@@ -80,6 +81,24 @@ pub enum Input {
     ItemRevoked { host: HostName, provider: ProviderName },
     /// The manifest of a host is stored, and what it no longer names is deleted.
     ManifestStored { host: HostName, revision: Revision },
+    /// The leader drew a token with which a provider may call back.
+    HookTokenDrawn {
+        provider: ProviderName,
+        /// The token's SHA-256, in hex.
+        digest: String,
+    },
+    /// A provider has answered to an event of a host, and what follows from the answer for the host has been decided.
+    HookAnswered {
+        provider: ProviderName,
+        host: HostName,
+        event: HookEvent,
+        /// Why it was told of the event.
+        cause: u64,
+        /// The digest of the host's metadata that it was told.
+        metadata: u64,
+        /// How often it wants to be asked, in seconds; absent if it has not said that.
+        poll_interval: Option<u64>,
+    },
     /// A leadership has begun.
     LeadershipBegan,
     /// This leader's fence has been stored.
@@ -139,6 +158,8 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         | Input::ItemStored { .. }
         | Input::ItemRevoked { .. }
         | Input::ManifestStored { .. }
+        | Input::HookTokenDrawn { .. }
+        | Input::HookAnswered { .. }
         | Input::LeadershipBegan
         | Input::FenceStored { .. }
         | Input::Settings(_)
@@ -196,6 +217,18 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::ManifestStored { host, revision } => {
             Decision::facts(desired::manifest_stored(state, host, *revision))
         }
+        Input::HookTokenDrawn { provider, digest } => {
+            Decision::facts(desired::hook_token_drawn(state, provider, digest))
+        }
+        Input::HookAnswered { provider, host, event, cause, metadata, poll_interval } => {
+            let answered = AnsweredEvent {
+                event: *event,
+                cause: *cause,
+                metadata: *metadata,
+                poll_interval: *poll_interval,
+            };
+            Decision::facts(desired::hook_answered(state, provider, host, answered))
+        }
         Input::LeadershipBegan => Decision::facts(job::leadership_began(state)),
         Input::FenceStored { sequence, leader } => {
             Decision::facts(control::fence_stored(state, *sequence, leader))
@@ -214,6 +247,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
             facts.extend(enrolment::pin_first(state, view));
             facts.extend(desired::steps::find_unknown(state, view));
             facts.extend(desired::steps::judge_providers(state, view));
+            facts.extend(desired::steps::find_changed_metadata(state, view, now));
             facts.extend(reboot_queue::queue_required(state, view, now));
             Decision::facts(facts)
         }

@@ -70,8 +70,9 @@ pub use config::{
 pub use control::{ControlMessage, InReplyTo};
 pub use decide::{Decision, Input, decide};
 pub use desired::{
-    ConfigurationWait, Desired, DesiredHost, DesiredItem, DesiredOperation, DesiredRefusal, FailedProvider,
-    ItemState, ManifestOrder, Resumption, StoredItem, Withholding,
+    CALLBACK_TOKENS_MAX, ConfigurationWait, Desired, DesiredHost, DesiredItem, DesiredOperation,
+    DesiredRefusal, FailedProvider, HookDevice, HookProvider, ItemState, ManifestOrder, Resumption,
+    StoredItem, ToldMetadata, Withholding,
 };
 pub use effects::{Effect, Order, Purge, effects, is_wanted, manifests, other_effects, sends};
 pub use enrolment::{

@@ -57,6 +57,10 @@ pub struct SeenHost {
     pub labels: OrdMap<String, String>,
     /// The group it announces, if any.
     pub group: Option<GroupName>,
+    /// The machine id it announces, if any; a line of bounded length.
+    pub machine_id: Option<String>,
+    /// The digest of its labels and its machine id: providers of kind `hooks` are told when it changes.
+    pub metadata_digest: u64,
     /// The boot id it announces, if any.
     pub boot_id: Option<String>,
     /// Whether a worker of it takes `reboot` of any time, with the boot to leave.
@@ -159,6 +163,11 @@ impl Reachability {
 }
 
 impl View {
+    /// The digest of the metadata that `host` announces; 0 if it is not seen.
+    pub fn metadata_digest(&self, host: &HostName) -> u64 {
+        self.hosts.get(host).map_or(0, |seen| seen.metadata_digest)
+    }
+
     /// Whether a missing reply means anything: the time is known, and hosts have had time to answer.
     pub fn may_time_out(&self) -> bool {
         self.has_awaited_replies && self.clock.is_trusted()

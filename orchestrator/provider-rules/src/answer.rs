@@ -58,21 +58,20 @@ pub struct Reply<C = ContentBytes> {
     pub outcome: Outcome<C>,
     /// How long the server wants no requests at all, about whatever host.
     pub retry_after: Option<Duration>,
+    /// How often the provider wants to be asked about the host, if it says so.
+    pub poll_interval: Option<Duration>,
 }
 
 impl<C> From<Failure> for Reply<C> {
     fn from(failure: Failure) -> Self {
-        Self { outcome: Outcome::Failed(failure), retry_after: None }
+        Self { outcome: Outcome::Failed(failure), retry_after: None, poll_interval: None }
     }
 }
 
 impl Answer<'_> {
     /// What the answer means. `now` is when it arrived.
     pub fn interpret(self, asked: Asked<'_>, now: DateTime<Utc>) -> Reply {
-        let may_pause = matches!(self.status, 429 | 500..=599);
-        let retry_after = self.retry_after.filter(|_| may_pause);
-        let retry_after =
-            retry_after.and_then(|value| read_retry_after(value, self.date, now, RETRY_AFTER_MAX));
+        let retry_after = requested_pause(self.status, self.retry_after, self.date, now);
         let outcome = match self.status {
             200 => self.interpret_content(asked).unwrap_or_else(Outcome::Failed),
             304 => match asked.validator {
@@ -82,13 +81,9 @@ impl Answer<'_> {
                 Some(_) | None => Outcome::Failed(Failure::UnexpectedStatus { status: 304 }),
             },
             404 | 410 => Outcome::Removed,
-            429 => Outcome::Failed(Failure::Throttled),
-            status @ 300..=399 => Outcome::Failed(Failure::Redirected { status }),
-            status @ 400..=499 => Outcome::Failed(Failure::Refused { status }),
-            status @ 500..=599 => Outcome::Failed(Failure::Unavailable { status }),
-            status => Outcome::Failed(Failure::UnexpectedStatus { status }),
+            status => Outcome::Failed(failure_of(status)),
         };
-        Reply { outcome, retry_after }
+        Reply { outcome, retry_after, poll_interval: None }
     }
 
     fn interpret_content(self, asked: Asked<'_>) -> Result<Outcome, Failure> {
@@ -118,7 +113,30 @@ impl Asked<'_> {
     }
 }
 
-fn is_identity(encoding: &[u8]) -> bool {
+/// How long a server wants no requests at all. Only one that is asked too often or out of order may say so.
+pub(crate) fn requested_pause(
+    status: u16,
+    retry_after: Option<&[u8]>,
+    date: Option<&[u8]>,
+    now: DateTime<Utc>,
+) -> Option<Duration> {
+    let may_pause = matches!(status, 429 | 500..=599);
+    retry_after.filter(|_| may_pause).and_then(|value| read_retry_after(value, date, now, RETRY_AFTER_MAX))
+}
+
+/// What a status means that has no meaning of its own.
+pub(crate) const fn failure_of(status: u16) -> Failure {
+    match status {
+        429 => Failure::Throttled,
+        300..=399 => Failure::Redirected { status },
+        400..=499 => Failure::Refused { status },
+        500..=599 => Failure::Unavailable { status },
+        _ => Failure::UnexpectedStatus { status },
+    }
+}
+
+/// Whether a `Content-Encoding` says that the body is not encoded.
+pub(crate) fn is_identity(encoding: &[u8]) -> bool {
     encoding.trim_ascii().is_empty() || encoding.trim_ascii().eq_ignore_ascii_case(b"identity")
 }
 

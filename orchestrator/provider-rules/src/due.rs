@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::HostName;
-use sha2::{Digest as _, Sha256};
 
+use crate::digest::number_of;
 use crate::name::ProviderName;
+
+/// A poll by so small a part of the interval before it is due counts as that poll.
+const EARLY_PARTS: u32 = 16;
 
 /// When within each interval a host is due: a number that is as good as random, and always the same for the same host and provider.
 ///
@@ -19,8 +22,7 @@ impl Phase {
     /// The phase of `host` with `provider`.
     pub fn new(host: &HostName, provider: &ProviderName) -> Self {
         // No name has a line feed.
-        let hash = Sha256::digest(format!("{host}\n{provider}"));
-        Self(hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte)))
+        Self(number_of(format!("{host}\n{provider}").as_bytes()))
     }
 
     /// The number, for jitter.
@@ -38,6 +40,14 @@ pub fn next_due(phase: Phase, interval: Duration, after: DateTime<Utc>) -> DateT
     // Times have years, not milliseconds, of room at their end.
     let whole = DateTime::from_timestamp(after.timestamp(), 0).unwrap_or(after);
     whole.checked_add_signed(TimeDelta::seconds(interval - since)).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+/// When the poll that is made at `at` was due: it may be a little early, as clocks differ, or late. Whoever repeats it finds the same time.
+pub(crate) fn due_time(phase: Phase, interval: Duration, at: DateTime<Utc>) -> DateTime<Utc> {
+    let early = TimeDelta::from_std(interval / EARLY_PARTS).unwrap_or_default();
+    let next = next_due(phase, interval, at.checked_add_signed(early).unwrap_or(at));
+    let whole = TimeDelta::seconds(interval.as_secs().clamp(1, u32::MAX.into()).cast_signed());
+    next.checked_sub_signed(whole).unwrap_or(next)
 }
 
 /// Whether a poll is due after `after`, and until `until` at the latest. Ranges that follow each other share no poll: who continues
@@ -84,6 +94,19 @@ mod tests {
             assert_eq!(next_due(Phase(seconds), interval, time(after)), time(expected), "{seconds} {after}");
         }
         next_due(Phase(0), HOUR, DateTime::<Utc>::MAX_UTC);
+    }
+
+    #[test]
+    fn polls_have_the_due_time_that_they_are_for() {
+        for (at, expected) in [
+            ("2026-03-01T12:01:30Z", "2026-03-01T12:01:30Z"),
+            ("2026-03-01T12:58:00Z", "2026-03-01T13:01:30Z"),
+            ("2026-03-01T12:57:00Z", "2026-03-01T12:01:30Z"),
+        ] {
+            assert_eq!(due_time(Phase(90), HOUR, time(at)), time(expected), "{at}");
+        }
+        due_time(Phase(0), HOUR, DateTime::<Utc>::MAX_UTC);
+        due_time(Phase(0), Duration::ZERO, DateTime::<Utc>::MIN_UTC);
     }
 
     #[test]

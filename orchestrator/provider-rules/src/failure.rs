@@ -1,6 +1,10 @@
 //! How asking a provider fails.
 
+mod hooks;
+
 use serde::{Deserialize, Serialize};
+
+pub use self::hooks::{ConfigurationProblem, MemberProblem};
 
 /// Why a provider has not said what a host is to have. What it said last remains in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +54,18 @@ pub enum Failure {
     Html,
     /// It is compressed or otherwise encoded, which was not asked for.
     Encoded,
+    /// The answer to a call of hooks is no JSON array.
+    NotAnArray {
+        /// Where in the body that shows, from 1; the column is 0 where nothing is there.
+        line: usize,
+        column: usize,
+    },
+    /// The answer to a call of hooks says nothing about the host.
+    NotAnswered,
+    /// What the answer to a call of hooks says about the host cannot be used.
+    BadMember { why: MemberProblem },
+    /// The configuration that a hook gives for the host cannot be used.
+    BadConfiguration { why: ConfigurationProblem },
     /// The content could not be sealed to the host's key.
     NotSealed,
     /// The sealed item could not be stored on the bus.
@@ -97,7 +113,11 @@ impl Failure {
             | Self::UnexpectedStatus { .. }
             | Self::TooLarge { .. }
             | Self::Html
-            | Self::Encoded => true,
+            | Self::Encoded
+            | Self::NotAnArray { .. }
+            | Self::NotAnswered
+            | Self::BadMember { .. }
+            | Self::BadConfiguration { .. } => true,
         }
     }
 
@@ -121,6 +141,10 @@ impl Failure {
             | Self::TooLarge { .. }
             | Self::Html
             | Self::Encoded
+            | Self::NotAnArray { .. }
+            | Self::NotAnswered
+            | Self::BadMember { .. }
+            | Self::BadConfiguration { .. }
             | Self::NotSealed => Remedy::Change,
         }
     }
@@ -152,6 +176,10 @@ mod tests {
             Failure::TooLarge { limit: 7 },
             Failure::Html,
             Failure::Encoded,
+            Failure::NotAnArray { line: 1, column: 0 },
+            Failure::NotAnswered,
+            Failure::BadMember { why: MemberProblem::OtherDevice },
+            Failure::BadConfiguration { why: ConfigurationProblem::Unsupported { key: "systemd".into() } },
             Failure::NotSealed,
             Failure::NotStored,
         ] {
@@ -160,5 +188,8 @@ mod tests {
         }
         let json = serde_json::to_string(&Failure::UnexpectedStatus { status: 206 }).unwrap();
         assert_eq!(json, r#"{"kind":"unexpected-status","status":206}"#);
+        let why = ConfigurationProblem::Mode { file: 2 };
+        let json = serde_json::to_string(&Failure::BadConfiguration { why }).unwrap();
+        assert_eq!(json, r#"{"kind":"bad-configuration","why":{"kind":"mode","file":2}}"#);
     }
 }

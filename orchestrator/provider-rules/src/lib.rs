@@ -1,14 +1,18 @@
 //! Configuration providers: which of them is asked about which host and when, and what an answer means. It has no clock, no
 //! randomness and no I/O.
 //!
-//! [`Schedule`] says what to ask now, and is told each [`Reply`]. [`Answer::interpret`] makes a reply of an HTTP answer.
+//! [`Schedule`] says what to ask now, and is told each [`Reply`]. [`Answer::interpret`] makes a reply of an HTTP answer. [`hooks`] is the
+//! protocol of providers that are told of events.
 
 mod answer;
 mod backoff;
 mod bucket;
 mod content;
+mod digest;
 mod due;
 mod failure;
+mod file_target;
+pub mod hooks;
 mod name;
 mod now;
 mod retry_after;
@@ -21,7 +25,8 @@ pub use backoff::pause;
 pub use bucket::Bucket;
 pub use content::ContentBytes;
 pub use due::{Phase, is_due_between, next_due};
-pub use failure::{CredentialsProblem, Failure, Remedy};
+pub use failure::{ConfigurationProblem, CredentialsProblem, Failure, MemberProblem, Remedy};
+pub use file_target::{FILE_PATH_BYTES_MAX, OWNER_BYTES_MAX, is_file_path, is_owner};
 pub use name::{ProviderName, ProviderNameError};
 pub use now::Now;
 pub use retry_after::read_retry_after;

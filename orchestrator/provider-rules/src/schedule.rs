@@ -1,7 +1,7 @@
 //! Which provider is asked about which host now: what the leader remembers of each, in its memory only.
 //!
-//! A host is due when nothing is known of it, when its poll is ([`crate::next_due`]), when somebody polls, and when the pause after a
-//! failure ends. Hosts for which a run waits go first. A provider is asked about so many hosts at once, and no more often than its
+//! A host is due when nothing is known of it ([`Limits::asks_at_once`]), when its poll is ([`crate::next_due`]), when somebody polls, and
+//! when the pause after a failure ends. Hosts for which a run waits go first. A provider is asked about so many hosts at once, and no more often than its
 //! token bucket allows, so that 10 000 hosts that are due together are spread over a quarter of the poll interval.
 //!
 //! A host is never asked about twice at once: not even when its provider was changed or a new leadership began, after which the
@@ -13,11 +13,12 @@ mod provider;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 
 pub use self::pair::{PairStatus, Ticket};
 pub use self::provider::Limits;
-use self::provider::Provider;
+use self::provider::{Provider, Started};
 use crate::answer::Reply;
 use crate::name::ProviderName;
 use crate::now::Now;
@@ -31,6 +32,8 @@ pub struct Question {
     pub host: HostName,
     /// That of the content received last.
     pub validator: Option<Validator>,
+    /// When the poll was due, which is the same for whoever repeats it; absent if it is no poll, but somebody or a run wants it.
+    pub poll: Option<DateTime<Utc>>,
 }
 
 /// All providers with their hosts.
@@ -80,6 +83,41 @@ impl Schedule {
         }
     }
 
+    /// `host` is polled each `interval`; without one, as often as the provider's other hosts.
+    pub fn set_interval(
+        &mut self,
+        now: Now,
+        provider: &ProviderName,
+        host: &HostName,
+        interval: Option<Duration>,
+    ) {
+        if let Some(provider) = self.providers.get_mut(provider) {
+            provider.set_interval(host, interval, now);
+        }
+    }
+
+    /// A provider is not to be asked for now, or may be asked again. What is known of it stays.
+    pub fn hold(&mut self, provider: &ProviderName, is_held: bool) {
+        if let Some(provider) = self.providers.get_mut(provider) {
+            provider.hold(is_held);
+        }
+    }
+
+    /// There is something that a provider is to be asked, or told, of `host` now. It is as with [`Self::poll`], but nobody in particular
+    /// wants it.
+    pub fn bring_forward(&mut self, now: Now, provider: &ProviderName, host: &HostName) {
+        if let Some(provider) = self.providers.get_mut(provider) {
+            provider.bring_forward(host, now);
+        }
+    }
+
+    /// What a provider lacked to answer is there: the pauses after its failures end.
+    pub fn retry_failed(&mut self, now: Now, provider: &ProviderName) {
+        if let Some(provider) = self.providers.get_mut(provider) {
+            provider.retry_failed(now);
+        }
+    }
+
     /// Somebody wants a provider to be asked now, about `host` or about all. After a failure its pause ends; a server's `Retry-After`
     /// still holds. What is under way is asked again afterwards, since its answer may be older than the reason for this.
     pub fn poll(&mut self, now: Now, provider: &ProviderName, host: Option<&HostName>) {
@@ -101,15 +139,11 @@ impl Schedule {
     pub fn tick(&mut self, now: Now) -> Vec<Question> {
         let mut questions = Vec::new();
         for (name, provider) in &mut self.providers {
-            while let Some((host, pair)) = provider.start(now, self.last_ticket + 1) {
+            while let Some(Started { host, validator, poll }) = provider.start(now, self.last_ticket + 1) {
                 self.last_ticket += 1;
                 self.asked.insert(self.last_ticket, (name.clone(), host.clone()));
-                questions.push(Question {
-                    ticket: self.last_ticket,
-                    provider: name.clone(),
-                    host,
-                    validator: pair.validator.clone(),
-                });
+                let (ticket, provider) = (self.last_ticket, name.clone());
+                questions.push(Question { ticket, provider, host, validator, poll });
             }
         }
         questions

@@ -129,6 +129,7 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     let read = read::Settings::new(merged, problems);
     problems.extend(nats_rules(&read.nats));
     problems.extend(lock_server_rules(&read.fleet_lock));
+    problems.extend(public_url_rule(&read.api));
     problems.extend(api_tls_rules(&read.api_tls));
     problems.extend(api_oidc_rules(&read.api_oidc));
     problems.extend(default_group_exists(&read.fleet_lock));
@@ -200,6 +201,16 @@ fn lock_server_rules(fleet_lock: &read::FleetLock<'_>) -> Vec<Problem> {
         found.push(credentials_secret.problem("needs a fleet-lock.url without user and password"));
     }
     found.into_iter().flatten().collect()
+}
+
+/// Others append paths to it, and it is told to servers.
+fn public_url_rule(api: &read::Api<'_>) -> Option<Problem> {
+    let url = api.public_url.value.as_ref()?.as_ref()?;
+    let has_more = url.url().query().is_some() || url.url().fragment().is_some();
+    if !has_more && !url.has_credentials() {
+        return None;
+    }
+    api.public_url.problem("must have neither user and password nor a query (?) or a fragment (#)")
 }
 
 /// A certificate needs its key, and `client-ca` needs both.

@@ -116,6 +116,9 @@ sections! {
         /// The token file, which `os-upgrade token create` creates. With it, callers need a token, even on loopback. Changes take
         /// effect within two seconds.
         "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
+        /// The URL at which others reach the API, such as that of a proxy. Configuration providers of kind `hooks` are told to call back
+        /// there. Without it they are told the address on which it listens.
+        "public-url" => public_url: Option<HttpUrl> = Initial::Unset("https://upgrade.example.com");
         /// The most connections at once, 16 to 10000; a sixteenth is reserved for this machine. When all are in use, a new one
         /// replaces an idle one of the address, or IPv6 /64 network, that has the most.
         /// Each connection needs an open file, and the process needs 1256 more.

@@ -364,3 +364,20 @@ fn oidc_keys_are_set_together() {
         assert_eq!(load_text(&text, &[]).is_ok(), good, "{jwks}");
     }
 }
+
+#[test]
+fn public_urls_are_plain() {
+    let of = |url: &str| load_text(&format!("[api]\npublic-url = \"{url}\""), &[]);
+    for url in ["https://upgrade.example.com", "http://10.0.0.1:8646/", "https://h/base"] {
+        let public_url = of(url).unwrap().api.public_url.unwrap();
+        assert_eq!(public_url.url().as_str().trim_end_matches('/'), url.trim_end_matches('/'));
+    }
+    for (url, expected) in [
+        ("https://h/?a", "must have neither user and password nor a query (?) or a fragment (#)"),
+        ("https://h/#a", "must have neither user and password nor a query (?) or a fragment (#)"),
+        ("https://u:p@h/", "must have neither user and password nor a query (?) or a fragment (#)"),
+    ] {
+        assert_eq!(of(url).unwrap_err(), format!("c.toml:2:14: api.public-url: {expected}"), "{url}");
+    }
+    assert!(of("ftp://h/").unwrap_err().contains("api.public-url: expected an http:// or https:// URL"));
+}

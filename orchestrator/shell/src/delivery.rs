@@ -6,6 +6,7 @@
 
 mod action;
 mod fence;
+mod hooks;
 mod providers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,10 @@ use os_upgrade_kernel::{Fact, Input, ManifestOrder, Poll, Record, State, View, m
 use os_upgrade_protocol::{DesiredFence, HostName, Revision};
 use os_upgrade_provider_rules::{Failure, Outcome, ProviderName, Ticket};
 
-pub use self::action::{Deliver, Delivered, DesiredFenced, DesiredStored, ProviderQuestion, ProviderReply};
+pub use self::action::{
+    AppliedHash, Deliver, Delivered, DesiredFenced, DesiredStored, HookQuestion, ProviderQuestion,
+    ProviderReply,
+};
 use self::fence::Fence;
 use self::providers::Providers;
 use crate::clock::Now;
@@ -152,8 +156,7 @@ impl Delivery {
         }
         let Some((epoch, fence)) = self.fence.stored() else { return Vec::new() };
         let mut begun = self.begin_manifests(state, view, (epoch, fence));
-        let questions = self.providers.ask(state, now).into_iter().map(Box::new);
-        begun.extend(questions.map(|question| Deliver::Ask { epoch, fence, question }));
+        begun.extend(self.providers.ask(state, view, (epoch, fence), now));
         begun
     }
 
@@ -218,11 +221,16 @@ impl Delivery {
         epoch: u64,
         (ticket, reply): (Ticket, ProviderReply),
         state: &State,
-    ) -> Option<Input> {
+    ) -> Vec<Input> {
         if reply.outcome == Outcome::Failed(Failure::NotStored) && self.fence.is_current(epoch) {
             self.refence(now, fence::RETRY);
         }
         self.providers.answered(now, ticket, reply, state)
+    }
+
+    /// A token with which `provider` may call back was drawn. Returns what is to be decided.
+    pub(crate) fn token_drawn(&mut self, now: Now, provider: &ProviderName, digest: String) -> Option<Input> {
+        self.providers.token_drawn(now, provider, digest)
     }
 
     /// The committed state has what follows from the replies to the questions with `tickets`.

@@ -346,7 +346,9 @@ impl Instance {
             self.out.extend(begun.into_iter().map(Action::Dispatch));
             let fence = self.dispatcher.open_fence(state);
             let begun = fence.map(|fence| self.delivery.begin_due(state, self.inventory.view(), fence, now));
-            let begun = begun.into_iter().flatten().map(Dispatch::Deliver);
+            let versions = self.inventory.versions();
+            let begun = begun.into_iter().flatten().map(|deliver| deliver.with_versions(versions));
+            let begun = begun.map(Dispatch::Deliver);
             self.out.extend(begun.map(Action::Dispatch));
             self.out.extend(self.inventory.surplus().begin(now.monotonic).map(Action::DeleteAnnouncements));
             let settings = self.settings.retention;

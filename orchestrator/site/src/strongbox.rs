@@ -114,6 +114,21 @@ impl Strongbox {
         self.key(kept).ok().map(|key| key.fingerprint(parts))
     }
 
+    /// `value`, sealed under `parts`; `None` without a key.
+    pub fn seal_text(&self, kept: &KernelStrongbox, parts: &[&str], value: &str) -> Option<String> {
+        self.key(kept).ok()?.seal_text(parts, value).ok()
+    }
+
+    /// What was sealed under `parts`; `None` without the key that opens it.
+    pub fn open_text(
+        &self,
+        kept: &KernelStrongbox,
+        parts: &[&str],
+        sealed: &str,
+    ) -> Option<Zeroizing<String>> {
+        self.key(kept).ok()?.open_text(parts, sealed).ok()
+    }
+
     /// The secret `name` and the only origin to which providers of configuration may send it; absent if to none.
     ///
     /// # Errors
@@ -177,6 +192,19 @@ mod tests {
         for text in ["a", "b"] {
             let opened = strongbox(&key).open(&site.state.strongbox, &name(text)).unwrap();
             assert_eq!(*opened, text);
+        }
+    }
+
+    #[test]
+    fn texts_are_sealed_while_there_is_a_key() {
+        let (kept, key) = (KernelStrongbox::default(), Key::random().unwrap());
+        let sealed = strongbox(&key).seal_text(&kept, &["h1"], "2ab9").unwrap();
+        let opened = strongbox(&key).open_text(&kept, &["h1"], &sealed);
+        assert_eq!(opened.as_deref().map(String::as_str), Some("2ab9"));
+        let (none, other) = (Strongbox::default(), strongbox(&Key::random().unwrap()));
+        assert_eq!(none.seal_text(&kept, &["h1"], "2ab9"), None);
+        for strongbox in [none, other] {
+            assert_eq!(strongbox.open_text(&kept, &["h1"], &sealed), None);
         }
     }
 

@@ -9,7 +9,7 @@ use os_upgrade_bus::latest::Latest;
 use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_kernel::{Job, NoAnswer, State, StoredItem};
 use os_upgrade_protocol::{Hint, HostName};
-use os_upgrade_provider_rules::{Failure, Outcome, Reply};
+use os_upgrade_provider_rules::{Failure, Outcome, Reply, Ticket};
 use os_upgrade_recovery::loss;
 use os_upgrade_shell::delivery::{Deliver, Delivered, DesiredStored, ProviderQuestion, ProviderReply};
 use os_upgrade_shell::dispatch::Dispatch;
@@ -159,11 +159,20 @@ impl Work {
 
     /// Runs `work` as a task; what it returns comes back as an event.
     fn spawn<F: Future<Output = Event> + Send + 'static>(&self, work: impl FnOnce(Bus) -> F) {
+        self.spawn_all(|bus| {
+            let work = work(bus);
+            async move { vec![work.await] }
+        });
+    }
+
+    /// Runs `work` as a task; what it returns comes back as events.
+    fn spawn_all<F: Future<Output = Vec<Event>> + Send + 'static>(&self, work: impl FnOnce(Bus) -> F) {
         let (work, sender) = (work(self.bus.clone()), self.sender.clone());
         tokio::spawn(async move {
-            let event = work.await;
-            // This only fails after the driver has stopped.
-            drop(sender.send(Incoming::Event(event)).await);
+            for event in work.await {
+                // This only fails after the driver has stopped.
+                drop(sender.send(Incoming::Event(event)).await);
+            }
         });
     }
 
@@ -294,6 +303,29 @@ impl Work {
                     Event::Delivered(Delivered::ProviderAnswered { epoch, ticket, reply })
                 });
             }
+            Deliver::DrawToken { provider } => match self.adapters.providers.draw_token(&provider) {
+                Ok(digest) => {
+                    let drawn = Event::Delivered(Delivered::TokenDrawn { provider, digest });
+                    self.spawn(|_| async move { drawn });
+                }
+                // It is tried again.
+                Err(error) => tracing::warn!(%provider, %error, "cannot draw a token for call-backs"),
+            },
+            Deliver::Call { epoch, fence, questions } => {
+                let providers = self.adapters.providers.clone();
+                self.spawn_all(|bus| async move {
+                    let tickets: Vec<Ticket> = questions.iter().map(|question| question.ticket).collect();
+                    // As above: each question is answered, whatever happens.
+                    let task = tokio::spawn(async move { call(&bus, &providers, &questions, fence).await });
+                    let replies = AbortOnDropHandle::new(task).await.unwrap_or_default();
+                    let missing = std::iter::repeat_with(|| ProviderReply::from(Failure::NotSealed));
+                    let answered = |(ticket, reply)| {
+                        Event::Delivered(Delivered::ProviderAnswered { epoch, ticket, reply })
+                    };
+                    let replies = replies.into_iter().chain(missing);
+                    tickets.into_iter().zip(replies).map(answered).collect()
+                });
+            }
         }
     }
 
@@ -376,17 +408,42 @@ async fn report_of(
 
 /// Asks a provider, and stores what it gives, sealed, under the fence at this sequence.
 async fn ask(bus: &Bus, providers: &Providers, question: ProviderQuestion, fence: u64) -> ProviderReply {
-    let Reply { outcome, retry_after } = providers.ask(&question).await;
+    let reply = providers.ask(&question).await;
+    store(bus, &question, reply, fence).await
+}
+
+/// Tells a provider of the events of `questions`, and stores what it gives, sealed, under the fence at this sequence. There is a reply to each
+/// question, in this order.
+async fn call(
+    bus: &Bus,
+    providers: &Providers,
+    questions: &[ProviderQuestion],
+    fence: u64,
+) -> Vec<ProviderReply> {
+    let mut replies = Vec::with_capacity(questions.len());
+    for (question, reply) in questions.iter().zip(providers.call(questions).await) {
+        replies.push(store(bus, question, reply, fence).await);
+    }
+    replies
+}
+
+/// Stores what is sealed in the reply to `question` under the fence at this sequence.
+async fn store(
+    bus: &Bus,
+    question: &ProviderQuestion,
+    Reply { outcome, retry_after, poll_interval }: Reply<Option<Made>>,
+    fence: u64,
+) -> ProviderReply {
     let outcome = match outcome {
         Outcome::Content {
-            content: Some(Made { item: SealedItem { id, bytes }, fingerprint }),
+            content: Some(Made { item: SealedItem { id, bytes }, fingerprint, hash }),
             validator,
         } => {
             let size = bytes.len() as u64;
             match bus.publish_item(&question.host, &id, bytes.into(), fence).await {
                 DesiredStored::Stored(_) => {
                     let (key, sealed) = (question.key, question.sealed);
-                    let content = Some(StoredItem { id, bytes: size, key, sealed, fingerprint });
+                    let content = Some(StoredItem { id, bytes: size, key, sealed, fingerprint, hash });
                     Outcome::Content { content, validator }
                 }
                 DesiredStored::Fenced | DesiredStored::Unknown => Outcome::Failed(Failure::NotStored),
@@ -397,7 +454,7 @@ async fn ask(bus: &Bus, providers: &Providers, question: ProviderQuestion, fence
         Outcome::Removed => Outcome::Removed,
         Outcome::Failed(failure) => Outcome::Failed(failure),
     };
-    Reply { outcome, retry_after }
+    Reply { outcome, retry_after, poll_interval }
 }
 
 /// A function that marks events as read by `reading`.

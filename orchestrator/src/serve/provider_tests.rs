@@ -6,6 +6,7 @@ use os_upgrade_adapters::providers::Providers;
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::ConfigProvider;
 use os_upgrade_protocol::HostName;
+use os_upgrade_provider_rules::hooks::HookOutcome;
 use os_upgrade_provider_rules::{Failure, Outcome};
 use os_upgrade_site::provider_tests::{ProviderTests, Test, TestOutcome, Tested, TestsProviders};
 
@@ -27,14 +28,32 @@ impl TestsProviders for OfAdapter {
             let timeout = provider.timeout.min(TIMEOUT_MAX);
             let provider = ConfigProvider { timeout, ..provider.clone() };
             // Nothing is kept of it, neither connections nor secrets.
-            let outcome = match self.0.apart().get(&provider, host, None).await.outcome {
-                Outcome::Content { content, .. } => TestOutcome::Content { bytes: content.as_slice().len() },
-                Outcome::Removed => TestOutcome::Nothing,
-                // It was not asked under a condition.
-                Outcome::Unchanged { .. } => TestOutcome::Failed(Failure::UnexpectedStatus { status: 304 }),
-                Outcome::Failed(failure) => TestOutcome::Failed(failure),
+            let providers = self.0.apart();
+            let outcome = if provider.is_hooks() {
+                outcome_of_hook(providers.poll_once(&provider, host).await)
+            } else {
+                outcome_of_file(providers.get(&provider, host, None).await.outcome)
             };
             Tested { outcome, took: start.elapsed() }
         })
+    }
+}
+
+fn outcome_of_file(outcome: Outcome) -> TestOutcome {
+    match outcome {
+        Outcome::Content { content, .. } => TestOutcome::Content { bytes: content.as_slice().len() },
+        Outcome::Removed => TestOutcome::Nothing,
+        // It was not asked under a condition.
+        Outcome::Unchanged { .. } => TestOutcome::Failed(Failure::UnexpectedStatus { status: 304 }),
+        Outcome::Failed(failure) => TestOutcome::Failed(failure),
+    }
+}
+
+fn outcome_of_hook(outcome: HookOutcome) -> TestOutcome {
+    match outcome {
+        HookOutcome::Content(given) => TestOutcome::Content { bytes: given.bytes.as_slice().len() },
+        // It was told that the host has nothing, which is to stay so.
+        HookOutcome::Unchanged | HookOutcome::Revoked => TestOutcome::Nothing,
+        HookOutcome::Failed(failure) => TestOutcome::Failed(failure),
     }
 }

@@ -24,7 +24,7 @@ const ELSEWHERE: [(&str, &str); 5] = [
 ];
 
 /// Examples that are refused in this site: how they end, and why.
-const REFUSED: [(&str, i32, &str); 21] = [
+const REFUSED: [(&str, i32, &str); 22] = [
     ("run start --failed", 5, "no host that can take part has failed or timed out"),
     ("run start web", 5, "none of the hosts that match takes part now"),
     ("run logs last h01", 1, "its commands printed nothing"),
@@ -44,6 +44,7 @@ const REFUSED: [(&str, i32, &str); 21] = [
     ("providers show app", 1, "there is no provider app"),
     ("providers poll app", 5, "there is no provider app"),
     ("providers test app", 5, "there is no provider app"),
+    ("providers rotate-token app", 5, "there is no provider app"),
     ("desired resume h01", 5, "h01 neither is to have any configuration"),
     ("lock forget", 5, "are not reclaimed"),
 ];

@@ -100,8 +100,11 @@ async fn a_plain_file_server_configures_hosts() {
     configured.files.answer(Answers::Files);
     configured.files.remove("/h01/app.conf");
     configured.await_file(None).await;
-    let metrics = configured.site.rest().get_as("/metrics", "*/*").await;
-    assert!(metrics.contains(r#"os_upgrade_provider_hosts{provider="app",state="nothing"} 1"#), "{metrics}");
+    let metrics = eventually("the report of the host", async || {
+        let metrics = configured.site.rest().get_as("/metrics", "*/*").await;
+        metrics.contains(r#"os_upgrade_provider_hosts{provider="app",state="nothing"} 1"#).then_some(metrics)
+    })
+    .await;
     assert!(!metrics.contains(CANARY));
     // In a backup too, which is below the directory.
     configured.site.orchestrator.unpacked_backup().await;

@@ -62,6 +62,8 @@ pub(crate) enum Item {
     Steer,
     /// An operator or a provider does something about what hosts are to have.
     ActOnDelivery,
+    /// A provider of kind `hooks` calls back, or something happens to it.
+    ActOnHooks,
     /// Every instance asks the cluster for its nodes.
     LookAtNodes,
     /// Something happens in the cluster by itself.

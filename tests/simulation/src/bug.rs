@@ -177,7 +177,7 @@ bugs! {
     /// A process is not told that another one of its instance has taken the lease from it.
     CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 53;
     /// An older version leaves out the facts that it does not know.
-    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 69;
+    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 53;
     /// A handler that was interrupted is told that its command is new.
     ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 76;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
@@ -271,6 +271,14 @@ bugs! {
     EmptyManifestPurged: "empty-manifest-purged", [] => ["delivered"], seed 10;
     /// A worker that finds no manifest does not report what it has.
     AbsenceUnreported: "absence-unreported", [MachineRolledBack] => ["delivered"], seed 16;
+    /// Call-backs of providers are forgotten at a takeover.
+    CallBackForgotten: "call-back-forgotten", [OrchestratorCrash, ProviderDown] => ["delivered"], seed 19;
+    /// A leader tells a provider once that a host joins it, and not again for another approval of the host.
+    JoinOncePerLeadership: "join-once-per-leadership", [] => ["told"], seed 0;
+    /// The members of a provider's answer are taken in the order of the call, whatever device they name.
+    MembersByPosition: "members-by-position", [] => ["given"], seed 0;
+    /// A new leader repeats the last poll of its predecessor.
+    PollRepeated: "poll-repeated", [OrchestratorCrash] => ["asked"], seed 50;
 }
 
 impl Bug {
@@ -356,6 +364,17 @@ impl Bug {
                 | Self::ResumedByItself
                 | Self::EmptyManifestPurged
                 | Self::AbsenceUnreported
+        ) || self.is_of_hooks()
+    }
+
+    /// Whether it is one of providers that are told of events and call back.
+    pub(crate) const fn is_of_hooks(self) -> bool {
+        matches!(
+            self,
+            Self::CallBackForgotten
+                | Self::JoinOncePerLeadership
+                | Self::MembersByPosition
+                | Self::PollRepeated
         )
     }
 

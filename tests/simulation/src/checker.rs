@@ -19,6 +19,7 @@ mod deliveries;
 mod desired;
 mod end;
 mod enrolment;
+mod hooks;
 mod journal;
 mod lock_server;
 mod loss;
@@ -61,6 +62,7 @@ use self::clock::RecordTimes;
 use self::commands::Commands;
 use self::desired::Desired;
 use self::enrolment::Enrolled;
+use self::hooks::Hooks;
 pub(crate) use self::journal::Journal;
 use self::lock_server::LockRequests;
 pub(crate) use self::loss::KnownEnds;
@@ -103,6 +105,7 @@ pub(crate) struct Checker {
     commands: Commands,
     desired: Desired,
     enrolled: Enrolled,
+    hooks: Hooks,
     journal: Journal,
     /// Whether bus and instances were put back to an earlier moment.
     is_rolled_back: bool,
@@ -139,6 +142,7 @@ impl Checker {
             commands: Commands::default(),
             desired: Desired::default(),
             enrolled: Enrolled::default(),
+            hooks: Hooks::default(),
             journal: Journal::default(),
             is_rolled_back: false,
             loss: Loss::default(),
@@ -312,7 +316,7 @@ impl Checker {
     /// A fact was added to the journal, whose fold up to there is `state`. The rest of its record may undo it.
     fn fact(&mut self, moment: Moment, fact: &Fact, state: &State) {
         self.violations.record("attempts.fact", self.attempts.fact(moment.at, fact));
-        self.violations.record("desired.fact", self.desired.fact(fact, state));
+        self.delivery_fact(fact, state);
         // What is remembered of runs, steps and slots is of the time before.
         if self.is_rolled_back {
             return;

@@ -220,6 +220,15 @@ const BEFORE_DELIVERY: usize = 34;
 /// How many of them were found before hosts were removed at the end, and workers lost the state of their configurations.
 const BEFORE_FORGETTING: usize = 36;
 
+/// How many of them were found before providers were told of events and called back.
+const BEFORE_HOOKS: usize = 36;
+
+/// Whether `seed` was found before providers were told of events and called back. In its world all are asked for files, so that it stays
+/// what it was.
+pub(crate) fn is_older_than_hooks(seed: u64) -> bool {
+    CORPUS.iter().take(BEFORE_HOOKS).any(|found| found.seed == seed)
+}
+
 /// Whether `seed` was found before hosts were removed at the end, and workers lost the state of their configurations. In its world neither
 /// happens, so that it stays what it was.
 pub(crate) fn is_older_than_forgetting(seed: u64) -> bool {

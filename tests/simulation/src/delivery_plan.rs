@@ -2,10 +2,12 @@
 //! own, so that worlds without providers stay what they were.
 
 use fastrand::Rng;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{ConfigProvider, OnRemoval};
 use os_upgrade_protocol::HostName;
 use serde_json::json;
 
+use crate::bug::Bug;
 use crate::time::{Micros, SECOND};
 
 /// Makes the stream of delivery another one than those of the rest.
@@ -13,6 +15,9 @@ const STREAM: u64 = 0x6465_6c69_7665_7279;
 
 /// Makes the stream of what is forgotten another one than those of the rest.
 const FORGETTING_STREAM: u64 = 0x666f_7267_6574_7321;
+
+/// Makes the stream of what providers of kind `hooks` do another one than those of the rest.
+const HOOKS_STREAM: u64 = 0x686f_6f6b_7320_6469;
 
 /// The delivery of a world that has providers.
 #[derive(Debug, Clone)]
@@ -32,6 +37,8 @@ pub(crate) struct DeliveryPlan {
     pub(crate) is_restored: bool,
     /// Whether a host is removed at the end. Otherwise one is withdrawn.
     pub(crate) removes_host: bool,
+    /// Whether providers of kind `hooks` sometimes say how often they want to be asked.
+    pub(crate) has_intervals: bool,
 }
 
 /// The random numbers that decide about delivery.
@@ -42,6 +49,11 @@ pub(crate) fn stream(seed: u64) -> Rng {
 /// The random numbers that decide what sites and workers forget.
 pub(crate) fn forgetting_stream(seed: u64) -> Rng {
     Rng::with_seed(seed ^ FORGETTING_STREAM)
+}
+
+/// The random numbers that decide about providers of kind `hooks`.
+pub(crate) fn hooks_stream(seed: u64) -> Rng {
+    Rng::with_seed(seed ^ HOOKS_STREAM)
 }
 
 impl DeliveryPlan {
@@ -55,13 +67,47 @@ impl DeliveryPlan {
             act_every: rng.u64(1..15) * SECOND,
             is_restored: rng.u32(..3) > 0,
             removes_host: false,
+            has_intervals: false,
         }
+    }
+
+    /// The plan with at least one provider of kind `hooks`.
+    pub(crate) fn with_hooks(mut self, rng: &mut Rng) -> Self {
+        let one = rng.usize(..self.providers.len());
+        for (index, provider) in self.providers.iter_mut().enumerate() {
+            if index == one || rng.bool() {
+                *provider = as_hooks(rng, provider);
+            }
+        }
+        self.has_intervals = rng.bool();
+        self
+    }
+
+    /// Changes the providers of kind `hooks` so that `bug` can show.
+    pub(crate) fn plant_hooks(&mut self, bug: Bug) {
+        // Polls would find what call-backs and joins miss.
+        let is_polled = !matches!(bug, Bug::CallBackForgotten | Bug::JoinOncePerLeadership);
+        let poll_interval = Duration::from_secs(if is_polled { 20 } else { 7_200 });
+        self.has_intervals = false;
+        for provider in self.providers.iter_mut().filter(|provider| provider.is_hooks()) {
+            (provider.poll_interval, provider.batch_size) = (poll_interval, 3);
+            (provider.events, provider.selector) = (None, None);
+        }
+    }
+
+    /// The providers of kind `hooks`.
+    pub(crate) fn hooks(&self) -> impl Iterator<Item = &ConfigProvider> {
+        self.providers.iter().filter(|provider| provider.is_hooks())
     }
 
     /// The providers as an operator configures them, perhaps with changes.
     pub(crate) fn configured(&self, rng: &mut Rng, hosts: &[HostName]) -> Vec<ConfigProvider> {
         let changed = |rng: &mut Rng, provider: &ConfigProvider| match rng.u32(..8) {
             0 => None,
+            1 if provider.is_hooks() => {
+                let drawn = draw_provider(rng, provider.name.as_str(), hosts);
+                Some(as_hooks(rng, &drawn))
+            }
             1 => Some(draw_provider(rng, provider.name.as_str(), hosts)),
             2..=7 => Some(provider.clone()),
             number => unreachable!("{number} is below 8"),
@@ -88,8 +134,38 @@ fn draw_provider(rng: &mut Rng, name: &str, hosts: &[HostName]) -> ConfigProvide
     serde_json::from_value(provider).expect("a provider")
 }
 
+/// The provider as one of kind `hooks`, which is often polled so rarely that only its call-backs say when something has changed. Hosts
+/// join it and their specs are told, or it would never be asked about some.
+fn as_hooks(rng: &mut Rng, provider: &ConfigProvider) -> ConfigProvider {
+    let ConfigProvider { name, max_in_flight, on_removal, selector, .. } = provider;
+    let poll_interval = if rng.bool() { "2h".to_owned() } else { format!("{}s", rng.u64(10..40)) };
+    let mut hooks = json!({
+        "name": name,
+        "kind": "hooks",
+        "url": format!("https://hooks.example/{name}"),
+        "poll-interval": poll_interval,
+        "max-in-flight": max_in_flight,
+        "batch-size": rng.u32(1..4),
+        "on-removal": on_removal,
+    });
+    if let Some(selector) = selector {
+        hooks["selector"] = json!(selector);
+    }
+    if rng.u32(..3) == 0 {
+        let more = ["ON_ENROLLMENT_REQUEST", "ON_DEVICE_METADATA_UPDATE", "ON_DEVICE_POLL"];
+        let more = more.into_iter().filter(|_| rng.bool());
+        let events: Vec<&str> = ["ON_FLEET_JOIN", "ON_DEVICE_SPEC_UPDATE"].into_iter().chain(more).collect();
+        hooks["events"] = json!(events);
+    }
+    serde_json::from_value(hooks).expect("a provider")
+}
+
 /// Whether a host keeps what it has of `provider` once that has nothing for it.
-pub(crate) fn keeps(provider: &ConfigProvider) -> bool {
+pub(crate) fn keeps(provider: &ConfigProvider, host: &HostName) -> bool {
+    // Of kind `hooks`, one that selects the host says so in so many words, which always counts.
+    if provider.is_hooks() && provider.selects(host) {
+        return false;
+    }
     match provider.on_removal {
         OnRemoval::Keep => true,
         OnRemoval::Remove => false,

@@ -52,6 +52,8 @@ pub(crate) struct Host {
     pub(crate) connection: u64,
     /// Whether it takes what providers give for it.
     pub(crate) configures: bool,
+    /// The hall in which it stands, as its labels say; 0 if they say nothing.
+    pub(crate) hall: u32,
     /// How many keys it has had before the present one.
     pub(crate) earlier_keys: u8,
     /// The worker's file about what the host is to have.
@@ -126,6 +128,7 @@ impl Host {
             last_sequence_at_open: 0,
             connection: 0,
             configures: false,
+            hall: 0,
             earlier_keys: 0,
             desired_disk: None,
             desired: None,

@@ -17,6 +17,7 @@ mod describe;
 mod desired_stream;
 mod desired_worker;
 mod fault;
+mod hook_provider;
 mod host;
 mod instance;
 mod locks;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// An instance of the orchestrator, or a host, by its index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Peer {
     Instance(usize),
     Host(usize),

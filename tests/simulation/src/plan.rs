@@ -251,6 +251,15 @@ impl Plan {
         self
     }
 
+    /// The plan with providers that are told of events and call back, if it has providers.
+    pub(crate) fn with_hooks(mut self, rng: &mut Rng) -> Self {
+        self.delivery = self.delivery.map(|delivery| delivery.with_hooks(rng));
+        if let Some(delivery) = &self.delivery {
+            self.config.config_providers.clone_from(&delivery.providers);
+        }
+        self
+    }
+
     /// The plan with a host that the site removes, and with workers that lose the state of their configurations.
     pub(crate) fn with_forgetting(mut self, rng: &mut Rng) -> Self {
         if let Some(delivery) = &mut self.delivery {
@@ -380,6 +389,10 @@ impl Plan {
                 for provider in &mut delivery.providers {
                     provider.on_removal = OnRemoval::Remove;
                 }
+                self.config.config_providers.clone_from(&delivery.providers);
+            }
+            if bug.is_of_hooks() {
+                delivery.plant_hooks(bug);
                 self.config.config_providers.clone_from(&delivery.providers);
             }
         }

@@ -87,6 +87,9 @@ pub(crate) enum DesiredRequest {
     Sweep { epoch: u64, since: u64, order: ManifestOrder, manifest: Manifest },
     /// A provider is asked. It is no part of the bus.
     Ask { epoch: u64, fence: u64, question: Box<ProviderQuestion> },
+    /// A provider of kind `hooks` is told of events. What it says about the first device answers this request, and about each of `more` the
+    /// request of that number.
+    Call { epoch: u64, fence: u64, question: Box<ProviderQuestion>, more: Vec<(u64, ProviderQuestion)> },
     /// What it gave is stored; then `reply` is the provider's.
     Item {
         epoch: u64,
@@ -116,7 +119,7 @@ pub(crate) struct Answers {
 impl RequestKind {
     /// Whether it is for a system outside of the bus.
     pub(crate) fn is_job(&self) -> bool {
-        matches!(self, Self::Job(_) | Self::Desired(DesiredRequest::Ask { .. }))
+        matches!(self, Self::Job(_) | Self::Desired(DesiredRequest::Ask { .. } | DesiredRequest::Call { .. }))
     }
 
     /// Whether it is a run of an operator's command.

@@ -10,6 +10,7 @@ mod delivery;
 mod desired_worker;
 mod faults;
 mod heal;
+mod hooks;
 mod instances;
 mod nights;
 mod queue;
@@ -18,6 +19,7 @@ mod rollback;
 mod sabotage;
 mod sabotage_cluster;
 mod sabotage_delivery;
+mod sabotage_hooks;
 mod sabotage_queue;
 mod steer;
 mod work;
@@ -41,6 +43,7 @@ use crate::command_run::CommandRun;
 use crate::corpus;
 use crate::delivery_plan;
 use crate::fault::Fault;
+use crate::hook_provider::{HookProviders, SabotagedCalls};
 use crate::host::Host;
 use crate::instance::Instance;
 use crate::locks::LockServer;
@@ -78,6 +81,9 @@ pub(crate) struct World {
     commands: BTreeMap<u64, CommandRun>,
     /// What providers say that hosts are to have.
     words: Words,
+    /// What those of kind `hooks` know besides.
+    hook_providers: HookProviders,
+    sabotaged_calls: SabotagedCalls,
     /// The instances that had been heard when it was first decided to trim the journal to a sequence. One that is heard later begins
     /// with the snapshot there.
     heard: BTreeMap<u64, Vec<usize>>,
@@ -125,6 +131,8 @@ impl World {
             instances: (0..plan.instances).map(|index| Instance::new(index, &settings)).collect(),
             commands: BTreeMap::new(),
             words: Words::default(),
+            hook_providers: HookProviders::default(),
+            sabotaged_calls: SabotagedCalls::default(),
             heard: BTreeMap::new(),
             operators: Operators::default(),
             rng,
@@ -258,6 +266,7 @@ impl World {
             Item::ActOnQueue => self.act_on_queue(),
             Item::Steer => self.steer(),
             Item::ActOnDelivery => self.act_on_delivery(),
+            Item::ActOnHooks => self.act_on_hooks(),
             Item::LookAtNodes => self.look_at_nodes(),
             Item::ActOnCluster => self.act_on_cluster(),
             Item::ClusterBack => self.cluster_back(),
@@ -363,6 +372,14 @@ fn draw_plan(seed: u64, bug: Option<Bug>, rng: &mut Rng) -> Plan {
     let is_later = bug.is_none() && !corpus::is_older_than_forgetting(seed);
     if has_delivery && is_later && of_forgetting.u32(..5) < 3 {
         plan = plan.with_forgetting(&mut of_forgetting);
+    }
+    let mut of_hooks = delivery_plan::hooks_stream(seed);
+    let has_hooks = match bug {
+        Some(bug) => bug.is_of_hooks(),
+        None => has_delivery && of_hooks.u32(..2) == 0 && !corpus::is_older_than_hooks(seed),
+    };
+    if has_hooks {
+        plan = plan.with_hooks(&mut of_hooks);
     }
     match bug {
         Some(bug) => plan.with_bug(bug),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use chrono::Utc;
 use os_upgrade_protocol::HostName;
 use os_upgrade_provider_rules::{
@@ -9,14 +10,17 @@ use os_upgrade_provider_rules::{
     UrlTemplate, Validator, names_html,
 };
 use os_upgrade_tls::http_client::{self, read_up_to};
-use reqwest::header::{self, HeaderName, HeaderValue};
-use reqwest::{Certificate, Response, StatusCode};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, RequestBuilder, Response, StatusCode};
+use zeroize::Zeroizing;
 
 use super::credentials::Credentials;
 use super::failure::{not_built, while_asking};
 
 /// What is told of this program to servers.
 const USER_AGENT: &str = concat!("os-upgrade/", env!("CARGO_PKG_VERSION"));
+/// The media type of calls and their answers.
+const JSON: &str = "application/json";
 
 /// A provider, as far as asking it depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,9 @@ pub struct Definition {
     pub ca: Option<String>,
     /// How long a request may take in total.
     pub timeout: Duration,
+    /// Whether a connection is used for several requests. It must not be where a 304 has a body, as hooks do: HTTP knows of none, so what is
+    /// left on the connection would be read as the next answer.
+    pub reuses_connections: bool,
 }
 
 #[derive(Debug)]
@@ -49,6 +56,9 @@ impl Client {
             .https_only(url.scheme() == "https")
             .user_agent(USER_AGENT)
             .timeout(definition.timeout);
+        if !definition.reuses_connections {
+            builder = builder.pool_max_idle_per_host(0);
+        }
         if let Some(certificate) = &definition.client_certificate {
             let identity = certificate.identity_for(&origin);
             builder = builder.identity(identity.map_err(|problem| Failure::ClientCertificate { problem })?);
@@ -71,7 +81,7 @@ impl Client {
         self.definition == *definition
     }
 
-    /// Sends one request.
+    /// Asks for what `host` is to have, in one request.
     pub(super) async fn get(
         &self,
         host: &HostName,
@@ -82,44 +92,81 @@ impl Client {
             Ok(url) => url,
             Err(HostUrlError) => return Failure::HostNotInUrl.into(),
         };
-        // A compressed answer of a few bytes can become one of gigabytes.
-        let mut request = self.http.get(url).header(header::ACCEPT_ENCODING, "identity");
-        match credentials.map(|credentials| credentials.header_for(&self.origin)) {
-            None => {}
-            Some(Ok(value)) => request = request.header(header::AUTHORIZATION, value),
-            Some(Err(problem)) => return Failure::Credentials { problem }.into(),
-        }
         let asked = Asked { validator, html: self.html };
-        request = match asked.condition() {
-            Some(Condition::ETag(value)) => request.header(header::IF_NONE_MATCH, value),
-            Some(Condition::LastModified(value)) => request.header(header::IF_MODIFIED_SINCE, value),
-            None => request,
+        let request = match asked.condition() {
+            Some(Condition::ETag(value)) => self.http.get(url).header(header::IF_NONE_MATCH, value),
+            Some(Condition::LastModified(value)) => {
+                self.http.get(url).header(header::IF_MODIFIED_SINCE, value)
+            }
+            None => self.http.get(url),
         };
-        match request.send().await {
-            Ok(response) => interpret(response, asked).await,
-            Err(error) => while_asking(&error).into(),
+        match self.send(request, credentials).await {
+            Ok(received) => interpret(received, asked),
+            Err(failure) => failure.into(),
         }
+    }
+
+    /// Posts `body`, which is JSON, in one request.
+    pub(super) async fn post(
+        &self,
+        body: Zeroizing<Vec<u8>>,
+        credentials: Option<&Credentials>,
+    ) -> Result<Received, Failure> {
+        // The same for all hosts.
+        let url = self.definition.url.example().clone();
+        let request = self.http.post(url).header(header::CONTENT_TYPE, JSON).header(header::ACCEPT, JSON);
+        // It is cleared from memory once it is sent.
+        self.send(request.body(Bytes::from_owner(body)), credentials).await
+    }
+
+    /// Sends `request` with `credentials`, and reads the answer.
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        credentials: Option<&Credentials>,
+    ) -> Result<Received, Failure> {
+        // A compressed answer of a few bytes can become one of gigabytes.
+        let mut request = request.header(header::ACCEPT_ENCODING, "identity");
+        if let Some(credentials) = credentials {
+            let value = credentials.header_for(&self.origin);
+            let value = value.map_err(|problem| Failure::Credentials { problem })?;
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        let response = request.send().await.map_err(|error| while_asking(&error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        // Only a content is read; other bodies need not even be complete.
+        let body = match status {
+            StatusCode::OK => read(response).await,
+            _ => Ok(ContentBytes::new(Vec::new())),
+        };
+        Ok(Received { status, headers, body })
     }
 }
 
-/// What `response` means.
-async fn interpret(response: Response, asked: Asked<'_>) -> Reply {
-    let status = response.status();
-    let headers = response.headers().clone();
-    let named = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
-    // Only a content is read; other bodies need not even be complete.
-    let body = match status {
-        StatusCode::OK => read(response).await,
-        _ => Ok(ContentBytes::new(Vec::new())),
-    };
+/// An answer as it was received.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// The body, or why it is not complete; it is there only for 200.
+    pub(super) body: Result<ContentBytes, Failure>,
+}
+
+/// The value of the header `name`.
+pub(super) fn named(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
+    headers.get(name).map(HeaderValue::as_bytes)
+}
+
+/// What the answer to a GET means.
+fn interpret(Received { status, headers, body }: Received, asked: Asked<'_>) -> Reply {
     let answer = Answer {
         status: status.as_u16(),
-        etag: named(header::ETAG),
-        last_modified: named(header::LAST_MODIFIED),
-        date: named(header::DATE),
-        retry_after: named(header::RETRY_AFTER),
-        content_type: named(header::CONTENT_TYPE),
-        content_encoding: named(header::CONTENT_ENCODING),
+        etag: named(&headers, header::ETAG),
+        last_modified: named(&headers, header::LAST_MODIFIED),
+        date: named(&headers, header::DATE),
+        retry_after: named(&headers, header::RETRY_AFTER),
+        content_type: named(&headers, header::CONTENT_TYPE),
+        content_encoding: named(&headers, header::CONTENT_ENCODING),
         body,
     };
     answer.interpret(asked, Utc::now())

@@ -12,7 +12,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 /// The bytes of an item's id, 128 bits: nobody guesses it, and no two are the same.
 const ID_BYTES: usize = 16;
 
-/// The file that a content becomes on its host.
+/// The file that a content becomes on its host, as the provider's configuration says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileTarget {
     /// Its absolute path.
@@ -40,29 +40,29 @@ pub enum SealItemError {
     Random(#[from] RandomError),
     #[error(transparent)]
     Id(#[from] ItemIdError),
-    #[error("path, user and group take more than {CONTENT_HEADER_BYTES_MAX} bytes")]
+    #[error("paths, users and groups take more than {CONTENT_HEADER_BYTES_MAX} bytes")]
     HeaderTooLong,
 }
 
-/// Seals `bytes` to `key`. They become `file`, or are for the worker's handler alone.
+impl FileTarget {
+    /// The file with so many bytes.
+    pub(super) fn entry(&self, bytes: usize) -> FileEntry {
+        let Self { path, mode, user, group } = self.clone();
+        FileEntry { path, mode, user, group, bytes }
+    }
+}
+
+/// Seals `bytes` to `key`. They become `files`, one after the other; without any they are for the worker's handler alone.
 ///
 /// # Errors
 /// See [`SealItemError`].
 pub fn seal(
     key: &HostKey,
     sealed_for: &SealedFor<'_>,
-    file: Option<&FileTarget>,
+    files: &[FileEntry],
     bytes: &ContentBytes,
 ) -> Result<SealedItem, SealItemError> {
-    let entry = |FileTarget { path, mode, user, group }: &FileTarget| FileEntry {
-        path: path.clone(),
-        mode: *mode,
-        user: user.clone(),
-        group: group.clone(),
-        bytes: bytes.as_slice().len(),
-    };
-    let mut content =
-        Content { files: file.map(entry).into_iter().collect(), bytes: bytes.as_slice().to_vec() };
+    let mut content = Content { files: files.to_vec(), bytes: bytes.as_slice().to_vec() };
     let opened = Zeroizing::new(content.to_bytes());
     content.bytes.zeroize();
     // Its line feed is not part of the header.

@@ -35,7 +35,14 @@ fn host() -> HostName {
 
 fn definition(url: &str) -> Definition {
     let url = UrlTemplate::new(url).unwrap();
-    Definition { url, path: None, client_certificate: None, ca: None, timeout: LONG }
+    Definition {
+        url,
+        path: None,
+        client_certificate: None,
+        ca: None,
+        timeout: LONG,
+        reuses_connections: true,
+    }
 }
 
 async fn ask_as(definition: &Definition, validator: Option<&Validator>) -> Reply {
@@ -429,19 +436,25 @@ fn contents_are_sealed_to_their_host() {
     let bytes = ContentBytes::new(b"level=3".to_vec());
     let open = |item: &SealedItem| Content::parse(&key.open(&sealed_for, &item.bytes).unwrap()).unwrap();
 
-    let item = seal(&key.public(), &sealed_for, Some(&target), &bytes).unwrap();
+    let item = seal(&key.public(), &sealed_for, &[target.entry(7)], &bytes).unwrap();
     let FileTarget { path, mode, user, group } = target.clone();
     let file = FileEntry { path, mode, user, group, bytes: 7 };
-    assert_eq!(open(&item), Content { files: vec![file], bytes: b"level=3".to_vec() });
+    assert_eq!(open(&item), Content { files: vec![file.clone()], bytes: b"level=3".to_vec() });
     assert_eq!(item.id.to_string().len(), 22, "128 bits in base64url");
 
-    let opaque = seal(&key.public(), &sealed_for, None, &bytes).unwrap();
+    let other = FileEntry { path: "/etc/b".to_owned(), mode: None, user: None, group: None, bytes: 3 };
+    let files = [FileEntry { bytes: 4, ..file }, other];
+    let both = seal(&key.public(), &sealed_for, &files, &bytes).unwrap();
+    assert_eq!(open(&both), Content { files: files.to_vec(), bytes: b"level=3".to_vec() });
+
+    let opaque = seal(&key.public(), &sealed_for, &[], &bytes).unwrap();
     assert_eq!(open(&opaque), Content { files: Vec::new(), bytes: b"level=3".to_vec() });
     assert_ne!(opaque.id, item.id);
 
-    let nobody = seal(&HostKey::new([0; 32]), &sealed_for, None, &bytes).unwrap_err();
+    let nobody = seal(&HostKey::new([0; 32]), &sealed_for, &[], &bytes).unwrap_err();
     assert_eq!(nobody, SealItemError::Key(SealError));
     assert_eq!(Failure::from(nobody), Failure::NotSealed);
     let long = FileTarget { path: "/".repeat(CONTENT_HEADER_BYTES_MAX), ..target };
-    assert_eq!(seal(&key.public(), &sealed_for, Some(&long), &bytes), Err(SealItemError::HeaderTooLong));
+    let refused = seal(&key.public(), &sealed_for, &[long.entry(7)], &bytes);
+    assert_eq!(refused, Err(SealItemError::HeaderTooLong));
 }

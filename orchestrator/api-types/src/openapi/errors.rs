@@ -66,9 +66,19 @@ const OPEN_ROUTES: [Common; 1] = [(
     programs on this machine may call: set [api] tokens",
 )];
 
+const CALL_BACKS: [Common; 3] = [
+    (401, "no valid call-back token was sent; an access token of this API is none", "the token is not valid"),
+    LATE_BODY,
+    LARGE_BODY,
+];
+
+const LATE_BODY: Common = (408, "the body did not arrive in time", "the body did not arrive in time");
+
+const LARGE_BODY: Common = (413, "the body is too large", "the body exceeds 1048576 bytes");
+
 const ROUTES_WITH_BODY: [Common; 3] = [
-    (408, "the body did not arrive in time", "the body did not arrive in time"),
-    (413, "the body is too large", "the body exceeds 1048576 bytes"),
+    LATE_BODY,
+    LARGE_BODY,
     (
         415,
         "the content type of the body is not supported",
@@ -81,12 +91,12 @@ pub(super) fn add(route: &Declaration, operation: &mut Operation) {
     let mut common: Vec<Common> = ALL_ROUTES.to_vec();
     common.push(INVALID);
     common.push(UNAVAILABLE);
-    if route.access == Access::Anybody {
-        common.extend(OPEN_ROUTES);
-    } else {
-        common.extend(PROTECTED_ROUTES);
+    match route.access {
+        Access::Anybody => common.extend(OPEN_ROUTES),
+        Access::Role(_) | Access::LockGroup => common.extend(PROTECTED_ROUTES),
+        Access::CallBack => common.extend(OPEN_ROUTES.into_iter().chain(CALL_BACKS)),
     }
-    if operation.request_body.is_some() {
+    if operation.request_body.is_some() && route.access != Access::CallBack {
         common.extend(ROUTES_WITH_BODY);
     }
     let responses = &mut operation.responses.responses;

@@ -418,6 +418,14 @@ pub enum SiteEvent {
     },
     /// A provider that had failed answers again.
     ProviderRecovered { provider: String },
+    /// A provider of kind `hooks` has got a token with which it may call back.
+    HookTokenDrawn { provider: String },
+    /// A provider may not call back with the tokens that it had.
+    HookTokensRevoked { provider: String, actor: String },
+    /// Hosts have other metadata than a provider was told.
+    HookMetadataChanged { provider: String, hosts: Vec<String> },
+    /// A provider has called back: it has something new for hosts.
+    CallbackReceived { provider: String, hosts: Vec<String> },
     /// A host no longer takes part.
     HostWithdrawn { host: String, actor: String, reason: String },
     /// A host is gone.
@@ -592,6 +600,10 @@ impl SiteEvent {
             | Self::UnknownItemsFound { .. }
             | Self::ProviderFailed { .. }
             | Self::ProviderRecovered { .. }
+            | Self::HookTokenDrawn { .. }
+            | Self::HookTokensRevoked { .. }
+            | Self::HookMetadataChanged { .. }
+            | Self::CallbackReceived { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
             | Self::HostDeferred { .. }
@@ -632,7 +644,9 @@ impl SiteEvent {
             | Self::DeliveryResumed { host, .. } => host.as_deref() == Some(name),
             Self::HostsApproved { hosts, .. }
             | Self::RebootsQueued { hosts, .. }
-            | Self::UnknownItemsFound { hosts } => hosts.iter().any(|host| host == name),
+            | Self::UnknownItemsFound { hosts }
+            | Self::HookMetadataChanged { hosts, .. }
+            | Self::CallbackReceived { hosts, .. } => hosts.iter().any(|host| host == name),
             Self::RunStarted { .. }
             | Self::RunUpgrading { .. }
             | Self::RunEnded { .. }
@@ -642,6 +656,8 @@ impl SiteEvent {
             | Self::SettingsChanged
             | Self::ProviderFailed { .. }
             | Self::ProviderRecovered { .. }
+            | Self::HookTokenDrawn { .. }
+            | Self::HookTokensRevoked { .. }
             | Self::SitePaused { .. }
             | Self::SiteResumed { .. }
             | Self::RebootQueueSwitched { .. }

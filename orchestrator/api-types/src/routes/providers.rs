@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::body::Stamp;
 use crate::query::Validate;
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
-use crate::text::{ItemStateWord, TestOutcomeWord};
+use crate::text::{DurationText, HookEventWord, ItemStateWord, TestOutcomeWord};
 use crate::word::{ItemStep, TestOutcome, Word};
 
 const NAMES: &[PathName] =
@@ -28,6 +28,7 @@ pub const LIST: Route = Route::new(
 .answers(&[Answer::json("the providers", Shape::of::<Providers<'static>>(), || {
     json!({"providers": [{
         "name": "app",
+        "kind": "http",
         "url": "https://files.example/{host}/app.conf",
         "required": true,
         "hosts": 60,
@@ -53,18 +54,22 @@ pub const READ: Route = Route::new(
     Answer::json("the provider with its hosts", Shape::of::<ProviderHosts<'static>>(), || {
         json!({
             "name": "app",
-            "url": "https://files.example/{host}/app.conf",
+            "kind": "hooks",
+            "url": "https://hooks.example/",
             "required": true,
             "hosts": 1,
             "applied": 0,
             "confirmed": 1,
             "failing": 0,
+            "hooks": {"events": ["ON_FLEET_JOIN", "ON_DEVICE_SPEC_UPDATE"], "batch-size": 10, "tokens": 1, "pending": 1},
             "on": [{
                 "host": "h01",
                 "state": "failed",
                 "detail": "no such directory",
                 "since": "2026-11-21T12:00:00Z",
                 "confirmed-at": "2026-11-21T12:00:00Z",
+                "pending-events": ["ON_DEVICE_SPEC_UPDATE"],
+                "poll-interval": "30m",
             }],
         })
     }),
@@ -107,6 +112,23 @@ pub const TEST: Route<TestProvider> = Route::new(
         || json!({"outcome": "content", "bytes": 412, "millis": 23}),
     ),
     Answer::new(404, "there is no such provider, or no such host"),
+]);
+
+/// 204 once it is durable that no call-back token of the provider counts any more; it is sent a new one with the next call.
+pub const ROTATE_TOKEN: Route = Route::new(
+    Method::Post,
+    "/v1/state/config-providers/{name}/rotate-token",
+    OPERATOR,
+    Tag::Configuration,
+    "rotate-call-back-token",
+    "Let no call-back token of a provider count any more; it is sent a new one",
+)
+.names(NAMES)
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "its tokens count no more, or would not"),
+    Answer::new(404, "there is no such provider"),
+    Answer::new(409, "the provider is not of kind `hooks`, so it has no token"),
 ]);
 
 /// The hosts that are not told what they are to have, until somebody says so.
@@ -154,6 +176,10 @@ pub struct Providers<'a> {
 #[serde(rename_all = "kebab-case")]
 pub struct Provider<'a> {
     pub name: Cow<'a, str>,
+    /// How it is asked: `http`, by a GET for each host, or `hooks`, by a POST of events.
+    #[serde(default)]
+    #[schema(required)]
+    pub kind: Cow<'a, str>,
     /// Where the configuration of a host is; `{host}` stands for its name.
     pub url: Cow<'a, str>,
     /// Whether a host is prepared only once it has what the provider says.
@@ -177,6 +203,25 @@ pub struct Provider<'a> {
     /// Since when it fails for every host; absent if it answers about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<Stamp>,
+    /// How its hooks are; absent if it is of another kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<ProviderHooks<'a>>,
+}
+
+/// How the hooks of a provider are.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ConfigProviderHooks)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProviderHooks<'a> {
+    /// The events of which it is told, in the order of delivery.
+    #[schema(value_type = Vec<HookEventWord>)]
+    pub events: Vec<Cow<'a, str>>,
+    /// About how many hosts one call may be.
+    pub batch_size: u32,
+    /// How many call-back tokens count: the last 16, of each leader one.
+    pub tokens: usize,
+    /// How many events it is still to be told of, those of all hosts together.
+    pub pending: usize,
 }
 
 /// A provider with each host that it selects.
@@ -220,6 +265,14 @@ pub struct ProviderHost<'a> {
     pub host: Cow<'a, str>,
     #[serde(flatten)]
     pub progress: ConfigurationProgress,
+    /// The events of the host of which a provider of kind `hooks` is still to be told, in the order of delivery.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<HookEventWord>, required = false)]
+    pub pending_events: Vec<Cow<'a, str>>,
+    /// How often the provider wants to be asked about the host; absent if it has not said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DurationText>)]
+    pub poll_interval: Option<Cow<'a, str>>,
 }
 
 /// A provider that selects a host, and how far what it gave is there.

@@ -203,9 +203,7 @@ fn of_desired(fact: DesiredFact) -> Option<SiteEvent> {
         DesiredFact::DeliveryResumed { host, actor, .. } => {
             SiteEvent::DeliveryResumed { host: host.map(|host| host.to_string()), actor }
         }
-        DesiredFact::UnknownItemsFound { hosts } => {
-            SiteEvent::UnknownItemsFound { hosts: hosts.iter().map(ToString::to_string).collect() }
-        }
+        DesiredFact::UnknownItemsFound { hosts } => SiteEvent::UnknownItemsFound { hosts: names(&hosts) },
         DesiredFact::ProviderFailed { provider, host, failure } => SiteEvent::ProviderFailed {
             provider: provider.to_string(),
             host: host.to_string(),
@@ -214,7 +212,19 @@ fn of_desired(fact: DesiredFact) -> Option<SiteEvent> {
         DesiredFact::ProviderRecovered { provider } => {
             SiteEvent::ProviderRecovered { provider: provider.to_string() }
         }
-        DesiredFact::ManifestStored { .. } => return None,
+        DesiredFact::HookTokenDrawn { provider, .. } => {
+            SiteEvent::HookTokenDrawn { provider: provider.to_string() }
+        }
+        DesiredFact::HookTokensRevoked { provider, actor } => {
+            SiteEvent::HookTokensRevoked { provider: provider.to_string(), actor }
+        }
+        DesiredFact::HookMetadataChanged { provider, hosts } => {
+            SiteEvent::HookMetadataChanged { provider: provider.to_string(), hosts: names(&hosts) }
+        }
+        DesiredFact::CallbackReceived { provider, hosts } => {
+            SiteEvent::CallbackReceived { provider: provider.to_string(), hosts: names(&hosts) }
+        }
+        DesiredFact::ManifestStored { .. } | DesiredFact::HookAnswered { .. } => return None,
     })
 }
 

@@ -48,6 +48,8 @@ pub(crate) async fn identify(
     let scheme = match dialect {
         Dialect::Specification => Scheme::Bearer,
         Dialect::FleetLock => Scheme::FleetLock,
+        // The tokens of call-backs are not the authenticator's, and its own do not count there.
+        Dialect::CallBack => return next.run(request).await,
     };
     let headers = request.headers();
     let certificate = request.extensions().get();
@@ -155,7 +157,8 @@ impl Refusal {
     }
 }
 
-fn unauthorized(denied: Denied) -> Response {
+/// The answer to a request whose caller is not authenticated.
+pub(crate) fn unauthorized(denied: Denied) -> Response {
     let challenge = match denied {
         Denied::Missing | Denied::Unavailable => "Bearer realm=\"os-upgrade\"",
         Denied::Invalid | Denied::Expired => "Bearer realm=\"os-upgrade\", error=\"invalid_token\"",

@@ -3,12 +3,24 @@
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Uri;
-use os_upgrade_api_types::routes::fleet_lock::{PREFIX, nested_path};
+use os_upgrade_api_types::routes::fleet_lock::nested_path;
+use os_upgrade_api_types::routes::{fleet_lock, hooks};
 use tower::ServiceExt as _;
 
-/// The router that passes requests to `fleet_lock` or else to `specification`.
-pub(crate) fn nested(specification: Router, fleet_lock: Router) -> Router {
-    let routers = Router::new().nest_service(PREFIX, fleet_lock).fallback_service(specification);
+/// The router of each dialect.
+#[derive(Debug)]
+pub(crate) struct Dialects {
+    pub(crate) specification: Router,
+    pub(crate) fleet_lock: Router,
+    pub(crate) call_backs: Router,
+}
+
+/// The router that passes requests to that of FleetLock or of call-backs, or else to that of the specification.
+pub(crate) fn nested(Dialects { specification, fleet_lock, call_backs }: Dialects) -> Router {
+    let routers = Router::new()
+        .nest_service(fleet_lock::PREFIX, fleet_lock)
+        .nest_service(hooks::PREFIX, call_backs)
+        .fallback_service(specification);
     // The path is rewritten before routing.
     Router::new().fallback_service(routers.map_request(below_prefix))
 }

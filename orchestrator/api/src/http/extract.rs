@@ -92,10 +92,19 @@ pub(crate) fn empty_body() -> Problem {
     Problem::bad_request("the body is empty; a JSON or YAML object is expected")
 }
 
-/// The whole body; an error if it is too large or does not arrive in time.
+/// The whole body of a request of the specification; an error if it is too large or does not arrive in time.
 pub(crate) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    bytes_in(Dialect::Specification, request, state).await
+}
+
+/// The whole body of a request in `dialect`, whose limit its router has set.
+pub(crate) async fn bytes_in<S: Send + Sync>(
+    dialect: Dialect,
+    request: Request,
+    state: &S,
+) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await {
-        Ok(bytes) => bytes.map_err(|rejection| unread_body(&rejection)),
+        Ok(bytes) => bytes.map_err(|rejection| unread_body(dialect, &rejection)),
         Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     }
 }
@@ -134,9 +143,9 @@ impl Content {
     }
 }
 
-fn unread_body(rejection: &BytesRejection) -> Problem {
+fn unread_body(dialect: Dialect, rejection: &BytesRejection) -> Problem {
     let message = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        format!("the body exceeds {} bytes", Dialect::Specification.body_bytes_max())
+        format!("the body exceeds {} bytes", dialect.body_bytes_max())
     } else {
         rejection.body_text()
     };

@@ -69,15 +69,16 @@ impl Refusal {
         let (kind, message) = self.kind_and_message();
         let mut response = match (dialect, self) {
             (Dialect::FleetLock, _) => LockError::new(kind, message).into_response(),
-            (Dialect::Specification, Self::Busy) => {
+            (Dialect::Specification | Dialect::CallBack, Self::Busy) => {
                 Problem::not_done(method, NotDone::unchanged(message)).into_response()
             }
-            (Dialect::Specification, Self::NoAnswer { .. }) => {
+            (Dialect::Specification | Dialect::CallBack, Self::NoAnswer { .. }) => {
                 Problem::not_done(method, NotDone::unknown(message)).into_response()
             }
-            (Dialect::Specification, Self::HttpsOnly | Self::TooMany { .. } | Self::ForeignPage) => {
-                Problem::new(kind.status(), message).into_response()
-            }
+            (
+                Dialect::Specification | Dialect::CallBack,
+                Self::HttpsOnly | Self::TooMany { .. } | Self::ForeignPage,
+            ) => Problem::new(kind.status(), message).into_response(),
         };
         match self {
             Self::HttpsOnly => {
@@ -94,7 +95,7 @@ impl Refusal {
 }
 
 /// Sets `Retry-After`. There may be thousands of these answers a second, so they are not logged individually.
-fn retry_after(response: &mut Response, seconds: u64) {
+pub(crate) fn retry_after(response: &mut Response, seconds: u64) {
     response.headers_mut().insert(RETRY_AFTER, seconds.into());
     response.extensions_mut().insert(Routine);
 }

@@ -84,7 +84,7 @@ async fn serve(api: &Api, endpoint: Endpoint, request: Request) -> Response {
         api.authenticator.denials().record(reason, peer, Instant::now());
     }
     let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |done| done.kind());
-    api.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
+    api.answers.fleet_lock.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
     reply(answer)
 }
 

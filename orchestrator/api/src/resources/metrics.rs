@@ -111,7 +111,7 @@ pub(crate) fn text(
 ) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::default();
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
-    slots.register("answers", "Answers to FleetLock clients", answers.clone());
+    slots.register("answers", "Answers to FleetLock clients", answers.fleet_lock.clone());
     describe_slots(slots, &published.state, now);
     hosts::describe(&mut registry, published);
     describe_unused(&mut registry, published.unused);
@@ -128,6 +128,8 @@ pub(crate) fn text(
         nodes::describe(&mut registry, &published.state, now);
         providers::describe(&mut registry, published, now);
     }
+    let help = "Call-backs of providers with a valid token, to this instance";
+    registry.register("os_upgrade_provider_call_backs", help, answers.call_backs.clone());
     if let Some(totals) = &stored.totals {
         runs::describe_totals(&mut registry, totals);
     }

@@ -6,15 +6,19 @@ use axum::response::Response;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::query::{NoParameters, Validate};
 use os_upgrade_api_types::routes::providers::{
-    LIST, POLL, Poll, Provider, ProviderHost, ProviderHosts, ProviderTest, Providers, READ, RESUME,
-    ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHost, WithheldHosts,
+    LIST, POLL, Poll, Provider, ProviderHooks, ProviderHost, ProviderHosts, ProviderTest, Providers, READ,
+    RESUME, ROTATE_TOKEN, ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHost, WithheldHosts,
 };
 use os_upgrade_api_types::word::{TestOutcome, Word};
+use os_upgrade_calendar::Duration;
 use os_upgrade_console::describe;
-use os_upgrade_kernel::{ConfigProvider, DesiredOperation, ItemState, Request, Resumption, Withholding};
+use os_upgrade_kernel::{
+    ConfigProvider, DesiredOperation, ItemState, ProviderKind, Request, Resumption, Withholding,
+};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
 use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_site::provider_tests::{self, Tested};
 use os_upgrade_site::published_state::PublishedState;
 
@@ -32,6 +36,7 @@ pub(crate) fn routes() -> Routes {
         .route(&READ, read)
         .route(&POLL, poll)
         .route(&TEST, test)
+        .route(&ROTATE_TOKEN, rotate_token)
         .route(&WITHHELD, withheld)
         .route(&RESUME, resume)
 }
@@ -53,11 +58,7 @@ async fn read(
 ) -> Result<Response, Problem> {
     let published = api.published()?;
     let provider = find(&published, &name)?;
-    let on = selected(&published, provider).map(|host| ProviderHost {
-        host: host.as_str().into(),
-        progress: configuration::progress(&published, provider, host),
-    });
-    let on = on.collect();
+    let on = selected(&published, provider).map(|host| on_host(&published, provider, host)).collect();
     reply::json(&ProviderHosts { provider: summary(&published, provider), on })
 }
 
@@ -98,6 +99,16 @@ async fn test(
     };
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     reply::json(&ProviderTest { outcome: Word::Known(outcome), bytes, failure, millis })
+}
+
+async fn rotate_token(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Name(name): Name,
+    Params(params): Params<Validate>,
+) -> Result<StatusCode, Problem> {
+    let operation = DesiredOperation::RotateToken { provider: provider_name(&name)? };
+    api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }
 
 async fn withheld(
@@ -156,6 +167,41 @@ pub(crate) fn selected<'a>(
     hosts.filter(|host| published.state.enrolled(host).takes_part() && provider.selects(host))
 }
 
+fn on_host<'a>(
+    published: &'a PublishedState,
+    provider: &ConfigProvider,
+    host: &'a HostName,
+) -> ProviderHost<'a> {
+    let device = published.state.hook_device(&provider.name, host);
+    let pending = device.into_iter().flat_map(|device| device.pending.keys());
+    let poll_interval = device.and_then(|device| device.poll_interval).map(Duration::from_secs);
+    ProviderHost {
+        host: host.as_str().into(),
+        progress: configuration::progress(published, provider, host),
+        pending_events: pending.map(|event| event.as_str().into()).collect(),
+        poll_interval: poll_interval.map(|interval| interval.to_string().into()),
+    }
+}
+
+fn hooks(published: &PublishedState, provider: &ConfigProvider) -> ProviderHooks<'static> {
+    let known = published.state.desired.hooks.get(&provider.name);
+    let heard = HookEvent::ALL.into_iter().filter(|event| provider.hears(*event));
+    let devices = known.into_iter().flat_map(|known| known.devices.values());
+    ProviderHooks {
+        events: heard.map(|event| event.as_str().into()).collect(),
+        batch_size: provider.batch_size,
+        tokens: known.map_or(0, |known| known.tokens.len()),
+        pending: devices.map(|device| device.pending.len()).sum(),
+    }
+}
+
+const fn kind(kind: ProviderKind) -> &'static str {
+    match kind {
+        ProviderKind::Http => "http",
+        ProviderKind::Hooks => "hooks",
+    }
+}
+
 fn summary<'a>(published: &'a PublishedState, provider: &'a ConfigProvider) -> Provider<'a> {
     let (state, view) = (&published.state, &published.view);
     let (mut hosts, mut applied, mut confirmed, mut failing) = (0, 0, 0, 0);
@@ -173,6 +219,7 @@ fn summary<'a>(published: &'a PublishedState, provider: &'a ConfigProvider) -> P
     }
     Provider {
         name: provider.name.as_str().into(),
+        kind: kind(provider.kind).into(),
         url: provider.url.as_str().into(),
         required: provider.required,
         hosts,
@@ -182,5 +229,6 @@ fn summary<'a>(published: &'a PublishedState, provider: &'a ConfigProvider) -> P
         failing_host: failure.map(|(host, _)| host.as_str().into()),
         failure: failure.map(|(_, how)| describe(how).to_string()),
         failed_since: state.desired.failed.get(&provider.name).map(|failed| Stamp(failed.since)),
+        hooks: provider.is_hooks().then(|| hooks(published, provider)),
     }
 }

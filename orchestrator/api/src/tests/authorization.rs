@@ -133,6 +133,12 @@ async fn every_route_checks_access() {
                         assert_eq!(status, 401, "{case}");
                         assert_eq!(headers["www-authenticate"], "Basic realm=\"os-upgrade\"", "{case}");
                     }
+                    // Other tokens are all unknown there.
+                    Some(Access::CallBack) => {
+                        assert_eq!(status, 401, "{case}");
+                        let message = if who == "none" { "this needs a token" } else { "is not valid" };
+                        assert!(body.contains(message), "{case}");
+                    }
                     Some(Access::Role(_)) => {
                         assert_eq!(status, 401, "{case}");
                         assert!(
@@ -151,6 +157,7 @@ async fn every_route_checks_access() {
                 let case = format!("{who}: {method} {path}: {status} {body}");
                 match access {
                     None => assert_eq!(status, 405, "{case}"),
+                    Some(Access::CallBack) => assert_eq!(status, 401, "{case}"),
                     // Without FleetLock's header the group is not checked.
                     Some(Access::LockGroup) => assert_eq!(status, if is_post { 400 } else { 405 }, "{case}"),
                     Some(Access::Role(needed)) if role < Some(needed) => {
@@ -163,6 +170,30 @@ async fn every_route_checks_access() {
                 }
             }
         }
+    }
+}
+
+/// A call-back token counts for call-backs alone, and no token of the API does there.
+#[tokio::test]
+async fn call_back_tokens_count_nowhere_else() {
+    let guarded = Guarded::new(hooks::site(), &[]).await;
+    let ask = async |method: Method, path: &str, secret: &str, body: &'static str| {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("authorization", format!("Bearer {secret}"));
+        guarded.api.send(request.body(Body::from(body)).unwrap()).await.0
+    };
+    let own = hooks::token(1);
+    for (path, body, status) in [
+        ("/v1/hooks/callback", "[]", 202),
+        ("/v1/state/config-providers/app/poll", "", 401),
+        ("/v1/state/config-providers/app/rotate-token", "", 401),
+        ("/v1/pre-reboot", "{}", 401),
+    ] {
+        assert_eq!(ask(Method::POST, path, own.as_str(), body).await, status, "{path}");
+    }
+    assert_eq!(ask(Method::GET, "/v1/state/config-providers", own.as_str(), "").await, 401);
+    for (name, secret) in &guarded.secrets {
+        assert_eq!(ask(Method::POST, "/v1/hooks/callback", secret, "[]").await, 401, "{name}");
     }
 }
 

@@ -207,8 +207,8 @@ async fn limited(routes: Router) -> TestApi {
     let (directory, projector) = store().await;
     let history = projector.history().await.unwrap();
     let site = SiteHandle::new(Arc::default(), mpsc::channel(1).0);
-    let bounded =
-        with_limits(routes).layer(middleware::from_fn_with_state(Dialect::Specification, with_timeout));
+    let bounded = with_limits(routes, Dialect::Specification)
+        .layer(middleware::from_fn_with_state(Dialect::Specification, with_timeout));
     TestApi { router: bounded, ..TestApi::over(site, history, directory) }
 }
 

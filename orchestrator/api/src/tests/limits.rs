@@ -9,6 +9,8 @@ use serde_json::json;
 
 use super::*;
 use crate::feed::Feed;
+use crate::http::call_back_rate::CallBackRate;
+use crate::http::dialect::Dialects;
 use crate::http::listener::SubscriberCounts;
 use crate::http::shared_answer::SharedAnswer;
 
@@ -160,6 +162,7 @@ async fn wait_for_conversion_is_limited() {
         renders: Arc::clone(&renders),
         whole_state: SharedAnswer::default(),
         answers: Answers::default(),
+        call_back_rate: CallBackRate::default(),
         authenticator: authenticator.clone(),
         description: &DESCRIPTION,
         options: Options::default(),
@@ -168,7 +171,8 @@ async fn wait_for_conversion_is_limited() {
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));
-    let whole = edge_router(routes, Router::new(), renders, &authenticator, &Limits::default());
+    let dialects = Dialects { specification: routes, fleet_lock: Router::new(), call_backs: Router::new() };
+    let whole = edge_router(dialects, renders, &authenticator, &Limits::default());
     let ask = async |path: &str| {
         let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
         let response = whole.clone().oneshot(request).await.unwrap();

@@ -29,6 +29,7 @@ fn caller(access: Access) -> String {
         Access::Anybody => "anybody".to_owned(),
         Access::Role(role) => role.to_string(),
         Access::LockGroup => "a client of the group".to_owned(),
+        Access::CallBack => "a provider".to_owned(),
     }
 }
 

@@ -38,6 +38,7 @@ fn site() -> TestSite {
             bytes: 600,
             sealed,
             fingerprint,
+            hash: None,
         };
         apply(&mut site, stored);
     }

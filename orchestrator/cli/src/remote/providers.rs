@@ -3,8 +3,8 @@
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::providers::{
-    LIST, POLL, Poll, Provider, ProviderHosts, ProviderTest, Providers as ProviderList, READ, RESUME,
-    ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHosts,
+    LIST, POLL, Poll, Provider, ProviderHooks, ProviderHosts, ProviderTest, Providers as ProviderList, READ,
+    RESUME, ROTATE_TOKEN, ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHosts,
 };
 use os_upgrade_api_types::word::TestOutcome;
 use os_upgrade_protocol::HostName;
@@ -36,6 +36,11 @@ pub(crate) enum Command {
     /// Providers are asked in their poll interval otherwise. A server's Retry-After still holds.
     #[command(after_help = examples!["providers poll app", "providers poll app --host h01"])]
     Poll(PollOptions),
+    /// Let a provider of kind `hooks` call back no longer with the tokens that it was sent
+    ///
+    /// The leader draws a new token at once. The provider is sent it with the next call: until then its call-backs are refused.
+    #[command(after_help = examples!["providers rotate-token app", "providers rotate-token app -o json"])]
+    RotateToken(Of),
 }
 
 #[derive(Debug, Args)]
@@ -119,6 +124,10 @@ pub(super) async fn run(command: Command) -> Result<(), Failure> {
             remote.client()?.call_with_body(POLL.named([name.as_str()]), &body).await?;
             remote.output.done("asked", &[name.as_str()])
         }
+        Command::RotateToken(Of { name, remote }) => {
+            remote.client()?.call(ROTATE_TOKEN.named([name.as_str()])).await?;
+            remote.output.done("rotated", &[name.as_str()])
+        }
     }
 }
 
@@ -145,7 +154,7 @@ impl View for ProviderTest {
         match (self.bytes, &self.failure) {
             (Some(bytes), _) => format!("a content of {bytes} bytes {took}"),
             (None, Some(failure)) => format!("{} {took}", sanitized(failure)),
-            (None, None) => format!("the host is to have nothing: the server has no such file; {took}"),
+            (None, None) => format!("the host is to have nothing: the server has none for it; {took}"),
         }
     }
 }
@@ -166,9 +175,10 @@ impl View for ProviderList<'static> {
 
 impl View for ProviderHosts<'static> {
     fn text(&self, canvas: &Canvas) -> String {
-        let Provider { applied, hosts, url, .. } = &self.provider;
+        let Provider { applied, hosts, url, hooks, .. } = &self.provider;
         let head = sanitized(url);
-        format!("{head}: applied on {applied} of {hosts} hosts\n\n{}", self.on.text(canvas))
+        let hooks = hooks.as_ref().map(hooks_line).unwrap_or_default();
+        format!("{head}: applied on {applied} of {hosts} hosts\n{hooks}\n{}", self.on.text(canvas))
     }
 
     fn names(&self) -> Option<Vec<String>> {
@@ -178,6 +188,16 @@ impl View for ProviderHosts<'static> {
     fn none(&self) -> Option<String> {
         self.on.none()
     }
+}
+
+/// How the hooks of a provider are, in a line.
+fn hooks_line(hooks: &ProviderHooks<'_>) -> String {
+    let ProviderHooks { events, batch_size, tokens, pending } = hooks;
+    let events = sanitized(&events.join(", "));
+    let hosts = if *batch_size == 1 { "host" } else { "hosts" };
+    format!(
+        "told of {events}, {batch_size} {hosts} in a call; {pending} events pending; call-back tokens: {tokens}\n"
+    )
 }
 
 impl View for WithheldHosts<'static> {
@@ -191,5 +211,55 @@ impl View for WithheldHosts<'static> {
 
     fn none(&self) -> Option<String> {
         self.hosts.none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_console::Zone;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const CANVAS: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
+
+    /// A provider with `more`.
+    fn provider(more: &Value) -> Value {
+        let mut provider = json!({
+            "name": "app", "url": "https://hooks.example/", "required": false, "hosts": 1, "applied": 1,
+        });
+        let more = more.as_object().unwrap().clone();
+        provider.as_object_mut().unwrap().extend(more);
+        provider
+    }
+
+    #[test]
+    fn hooks_of_a_provider_are_shown() {
+        let hooks = json!({
+            "events": ["ON_FLEET_JOIN", "ON_DEVICE_POLL"], "batch-size": 10, "tokens": 2, "pending": 3,
+        });
+        let on = json!({
+            "host": "h01", "state": "applied", "pending-events": ["ON_FLEET_JOIN"], "poll-interval": "30m",
+        });
+        let answer = provider(&json!({ "kind": "hooks", "hooks": hooks, "on": [on] }));
+        let shown = ProviderHosts::deserialize(answer).unwrap();
+        let expected = "\
+https://hooks.example/: applied on 1 of 1 hosts
+told of ON_FLEET_JOIN, ON_DEVICE_POLL, 10 hosts in a call; 3 events pending; call-back tokens: 2
+
+HOST  STATE    SINCE  CONFIRMED  PENDING        DETAIL
+h01   applied                    ON_FLEET_JOIN";
+        assert_eq!(shown.text(&CANVAS).trim_end(), expected);
+    }
+
+    /// An instance of an earlier version says nothing of kinds.
+    #[test]
+    fn providers_of_earlier_versions_are_read() {
+        let answer = json!({ "providers": [provider(&json!({ "failing": 0 }))] });
+        let shown = ProviderList::deserialize(answer).unwrap().text(&CANVAS);
+        let expected = "\
+NAME  KIND  REQUIRED  APPLIED  FAILING  LAST FAILURE
+app                   1 of 1   0";
+        assert_eq!(shown.trim_end(), expected);
     }
 }

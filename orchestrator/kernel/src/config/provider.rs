@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use os_upgrade_calendar::{Duration, deserialize, from_objects_only};
 use os_upgrade_protocol::HostName;
-use os_upgrade_provider_rules::{HostUrlError, ProviderName, UrlTemplate};
+use os_upgrade_provider_rules::hooks::HookEvent;
+use os_upgrade_provider_rules::{
+    FILE_PATH_BYTES_MAX, HostUrlError, OWNER_BYTES_MAX, ProviderName, UrlTemplate, is_file_path, is_owner,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::left_out::is_default;
@@ -18,16 +21,14 @@ pub const PROVIDERS_MAX: usize = 32;
 const SELECTED_MAX: usize = 10_000;
 /// The longest `ca`, in bytes.
 const CA_BYTES_MAX: usize = 64 * 1024;
-/// The longest `path`, in bytes: as long as Linux takes.
-const PATH_BYTES_MAX: usize = 4095;
-/// The longest `user` and `group`, in bytes.
-const OWNER_BYTES_MAX: usize = 255;
 /// The shortest time between two polls of a host, in seconds.
 const POLL_INTERVAL_MIN: u64 = 10;
 /// The longest time that a request may take, in seconds.
 const TIMEOUT_MAX: u64 = 300;
 /// The most hosts about which a provider may be asked at once.
 const IN_FLIGHT_MAX: u32 = 64;
+/// The most hosts of which a provider may be told in one request.
+const BATCH_SIZE_MAX: u32 = 100;
 
 /// One entry of `config-providers`: a server that says what hosts are to have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub struct ConfigProvider {
     /// Its name, which is also that of what it gives to hosts.
     pub name: ProviderName,
     pub kind: ProviderKind,
-    /// Where the configuration of a host is; `{host}` stands for its name.
+    /// Where the configuration of a host is; `{host}` stands for its name. Of kind `hooks` it is one URL for all hosts.
     pub url: UrlTemplate,
     /// The absolute path of the file that it becomes on the host; absent if it is for the worker's handler alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +83,16 @@ pub struct ConfigProvider {
     /// What becomes of what a host has once the provider has nothing for it any more, or no longer selects it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_removal: OnRemoval,
+    /// Of which events it is told; absent if of all. Only of kind `hooks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<BTreeSet<HookEvent>>,
+    /// Of how many hosts it may be told in one request. Only of kind `hooks`.
+    #[serde(
+        default = "default_batch_size",
+        deserialize_with = "super::integer::number",
+        skip_serializing_if = "is_default_batch_size"
+    )]
+    pub batch_size: u32,
 }
 
 /// How a provider is asked.
@@ -90,6 +101,8 @@ pub struct ConfigProvider {
 pub enum ProviderKind {
     /// One GET for each host.
     Http,
+    /// It is told of events of hosts with POST, and may call back.
+    Hooks,
 }
 
 /// What becomes of what a host has once its provider has nothing for it any more.
@@ -174,7 +187,7 @@ pub enum ProviderError {
     #[error("{name}/path: {other} gives the same file to the same host; a path belongs to one provider")]
     SharedPath { name: ProviderName, other: ProviderName },
     #[error(
-        "{0}/path: it must be absolute, without `.`, `..`, empty segments and control characters, and has at most {PATH_BYTES_MAX} bytes"
+        "{0}/path: it must be absolute, without `.`, `..`, empty segments and control characters, and has at most {FILE_PATH_BYTES_MAX} bytes"
     )]
     Path(ProviderName),
     #[error("{name}/{key}: only files have one, so there must be a path")]
@@ -201,12 +214,49 @@ pub enum ProviderError {
     InFlight(ProviderName),
     #[error("{0}/max-age: must be at least the poll interval, or no host is ever prepared for long")]
     MaxAge(ProviderName),
+    #[error("{name}/{key}: only a provider of kind hooks has it")]
+    NotHooks { name: ProviderName, key: &'static str },
+    #[error("{0}/url: a provider of kind hooks has one URL for all hosts, without {{host}}")]
+    HostInUrl(ProviderName),
+    #[error("{0}/events: name at least one event, or leave it out for all")]
+    Events(ProviderName),
+    #[error("{0}/batch-size: must be from 1 to {BATCH_SIZE_MAX}")]
+    BatchSize(ProviderName),
 }
 
 impl ConfigProvider {
     /// Whether it is about `host`.
     pub fn selects(&self, host: &HostName) -> bool {
         self.selector.as_ref().is_none_or(|selector| selector.names.contains(host))
+    }
+
+    /// Whether it is told of events, and may call back.
+    pub fn is_hooks(&self) -> bool {
+        match self.kind {
+            ProviderKind::Hooks => true,
+            ProviderKind::Http => false,
+        }
+    }
+
+    /// Whether it is told of `event`.
+    pub fn hears(&self, event: HookEvent) -> bool {
+        self.is_hooks() && self.events.as_ref().is_none_or(|events| events.contains(&event))
+    }
+
+    /// Whether what was said to the question of the one counts for that of the other. About which hosts it is asked, how often, how many at
+    /// once and at which events may differ, and whether hosts wait for it.
+    pub fn is_same_question(&self, other: &Self) -> bool {
+        let asked = |provider: &Self| Self {
+            selector: None,
+            poll_interval: other.poll_interval,
+            max_in_flight: other.max_in_flight,
+            required: other.required,
+            max_age: other.max_age,
+            events: None,
+            batch_size: other.batch_size,
+            ..provider.clone()
+        };
+        asked(self) == asked(other)
     }
 
     /// Whether the secret `name` is needed to ask it.
@@ -273,6 +323,32 @@ impl ConfigProvider {
         if self.max_age.as_secs() < self.poll_interval.as_secs() {
             return Err(ProviderError::MaxAge(name()));
         }
+        match self.kind {
+            ProviderKind::Http => self.validate_http(),
+            ProviderKind::Hooks => self.validate_hooks(),
+        }
+    }
+
+    fn validate_http(&self) -> Result<(), ProviderError> {
+        let given =
+            [("events", self.events.is_some()), ("batch-size", self.batch_size != default_batch_size())];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(ProviderError::NotHooks { name: self.name.clone(), key }),
+            None => Ok(()),
+        }
+    }
+
+    fn validate_hooks(&self) -> Result<(), ProviderError> {
+        let name = || self.name.clone();
+        if self.url.as_str().contains("{host}") {
+            return Err(ProviderError::HostInUrl(name()));
+        }
+        if self.events.as_ref().is_some_and(BTreeSet::is_empty) {
+            return Err(ProviderError::Events(name()));
+        }
+        if !(1..=BATCH_SIZE_MAX).contains(&self.batch_size) {
+            return Err(ProviderError::BatchSize(name()));
+        }
         Ok(())
     }
 }
@@ -297,19 +373,6 @@ pub(super) fn validate(providers: &[ConfigProvider]) -> Result<(), ProviderError
     Ok(())
 }
 
-fn is_file_path(path: &str) -> bool {
-    let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
-    let segments = path.strip_prefix('/');
-    path.len() <= PATH_BYTES_MAX
-        && !path.chars().any(char::is_control)
-        && segments.is_some_and(|segments| segments.split('/').all(is_segment))
-}
-
-fn is_owner(owner: &str) -> bool {
-    let is_out = |c: char| c == ':' || c.is_whitespace() || c.is_control();
-    (1..=OWNER_BYTES_MAX).contains(&owner.len()) && !owner.chars().any(is_out)
-}
-
 /// Whether `text` has certificates, as far as that can be told without decoding them.
 fn is_pem(text: &str) -> bool {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
@@ -330,6 +393,10 @@ const fn default_in_flight() -> u32 {
     4
 }
 
+const fn default_batch_size() -> u32 {
+    1
+}
+
 const fn default_max_age() -> Duration {
     Duration::from_secs(24 * 60 * 60)
 }
@@ -347,6 +414,11 @@ fn is_default_timeout(timeout: &Duration) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_default_in_flight(in_flight: &u32) -> bool {
     *in_flight == default_in_flight()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_default_batch_size(size: &u32) -> bool {
+    *size == default_batch_size()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
@@ -381,6 +453,46 @@ mod tests {
             assert_eq!(provider.uses_secret(&SecretName::new(name).unwrap()), is_used, "{name}");
         }
         assert_eq!(provider.mode.map(FileMode::bits), Some(0o640));
+        assert!(HookEvent::ALL.into_iter().all(|event| !provider.hears(event)));
+        let all = concat!(
+            r#"{"name":"app","kind":"hooks","url":"https://hooks.example/","#,
+            r#""events":["ON_FLEET_JOIN","ON_DEVICE_POLL"],"batch-size":20}"#
+        );
+        let provider = &parse(&format!("[{all}]")).unwrap()[0];
+        assert_eq!(serde_json::to_string(provider).unwrap(), all);
+        let heard: Vec<_> = HookEvent::ALL.into_iter().filter(|event| provider.hears(*event)).collect();
+        assert_eq!(heard, [HookEvent::FleetJoin, HookEvent::DevicePoll]);
+        let provider = ConfigProvider { events: None, ..provider.clone() };
+        assert!(HookEvent::ALL.into_iter().all(|event| provider.hears(event)));
+    }
+
+    #[test]
+    fn questions_are_told_apart() {
+        let provider = |more: &str| {
+            let json = format!(r#"[{{"name":"app","kind":"hooks","url":"https://hooks.example/a"{more}}}]"#);
+            parse(&json).unwrap().remove(0)
+        };
+        let plain = provider("");
+        for (more, is_same) in [
+            ("", true),
+            (r#","selector":{"names":["h1"]}"#, true),
+            (r#","poll-interval":"10m""#, true),
+            (r#","max-in-flight":1"#, true),
+            (r#","required":true"#, true),
+            (r#","max-age":"2h""#, true),
+            (r#","events":["ON_DEVICE_POLL"]"#, true),
+            (r#","batch-size":2"#, true),
+            (r#","path":"/etc/a""#, false),
+            (r#","credentials":"files""#, false),
+            (r#","timeout":"5s""#, false),
+        ] {
+            let other = provider(more);
+            assert_eq!(
+                (plain.is_same_question(&other), other.is_same_question(&plain)),
+                (is_same, is_same),
+                "{more}"
+            );
+        }
     }
 
     #[test]
@@ -407,10 +519,29 @@ mod tests {
             (r#","timeout":"6m""#, "app/timeout: must be from 1s to 300s"),
             (r#","max-in-flight":0"#, "app/max-in-flight: must be from 1 to 64"),
             (r#","max-age":"30m""#, "app/max-age: must be at least the poll interval"),
+            (r#","events":["ON_FLEET_JOIN"]"#, "app/events: only a provider of kind hooks has it"),
+            (r#","events":[]"#, "app/events: only a provider of kind hooks has it"),
+            (r#","batch-size":2"#, "app/batch-size: only a provider of kind hooks has it"),
         ] {
             let providers = parse(&format!("[{}]", with(more))).unwrap();
             let found = validate(&providers).err().map_or_else(String::new, |error| error.to_string());
             assert!(found.starts_with(error) && error.is_empty() == found.is_empty(), "{more}: {found}");
+        }
+        for (path, more, error) in [
+            ("", "", ""),
+            ("a?b=c", r#","path":"/etc/a","mode":"0640","batch-size":100"#, ""),
+            ("", r#","events":["ON_FLEET_JOIN","ON_FLEET_JOIN"]"#, ""),
+            ("{host}", "", "app/url: a provider of kind hooks has one URL for all hosts, without {host}"),
+            ("", r#","events":[]"#, "app/events: name at least one event, or leave it out for all"),
+            ("", r#","batch-size":0"#, "app/batch-size: must be from 1 to 100"),
+            ("", r#","batch-size":101"#, "app/batch-size: must be from 1 to 100"),
+            ("", r#","mode":"0644""#, "app/mode: only files have one, so there must be a path"),
+        ] {
+            let json =
+                format!(r#"[{{"name":"app","kind":"hooks","url":"https://hooks.example/{path}"{more}}}]"#);
+            let found =
+                validate(&parse(&json).unwrap()).err().map_or_else(String::new, |error| error.to_string());
+            assert!(found.starts_with(error) && error.is_empty() == found.is_empty(), "{json}: {found}");
         }
         let plain = r#"[{"name":"app","kind":"http","url":"http://127.0.0.1/","client-certificate":"tls"}]"#;
         let refused = ProviderError::ClientCertificate(ProviderName::new("app").unwrap());
@@ -421,6 +552,10 @@ mod tests {
             (with(r#","on-removal":"drop""#), "expected `keep` or `remove`"),
             (with(r#","paths":[]"#), "unknown field `paths`"),
             (r#"{"name":"a","kind":"ftp","url":"https://a/"}"#.to_owned(), "unknown variant `ftp`"),
+            (
+                r#"{"name":"a","kind":"hooks","url":"https://a/","events":["ON_CONFIG_UPDATE"]}"#.to_owned(),
+                "unknown variant `ON_CONFIG_UPDATE`, expected one of `ON_ENROLLMENT_REQUEST`",
+            ),
             (r#"{"name":"a b","kind":"http","url":"https://a/"}"#.to_owned(), "the name of a provider is"),
             (r#"{"name":"a","kind":"http","url":"http://a/"}"#.to_owned(), "use https://"),
         ] {

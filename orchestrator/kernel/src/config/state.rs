@@ -219,6 +219,11 @@ impl Config {
         self.config_providers.iter().find(|provider| provider.name == *name)
     }
 
+    /// The providers of kind `hooks`.
+    pub fn hook_providers(&self) -> impl Iterator<Item = &ConfigProvider> {
+        self.config_providers.iter().filter(|provider| provider.is_hooks())
+    }
+
     /// How a run that starts now proceeds.
     pub(crate) fn rollout_of_run(&self) -> Rollout {
         let is_required = self.config_providers.iter().any(|provider| provider.required);

@@ -1,6 +1,7 @@
 //! What becomes true of what hosts are to have.
 
 use os_upgrade_protocol::{HostName, ItemId, Revision};
+use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_provider_rules::{Failure, ProviderName};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,9 @@ pub enum DesiredFact {
         /// A value that is the same for the same content, file and key of the host; only who has the strongbox key can compute it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fingerprint: Option<String>,
+        /// The provider's hash of it, sealed under the strongbox key; absent without that key, and of kind `http`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hash: Option<String>,
     },
     /// A host is to have nothing of a provider any more, as the provider says.
     ItemRevoked { host: HostName, provider: ProviderName },
@@ -60,6 +64,35 @@ pub enum DesiredFact {
     },
     /// A provider that had failed answers again.
     ProviderRecovered { provider: ProviderName },
+    /// A leader drew a token with which a provider may call back.
+    HookTokenDrawn {
+        provider: ProviderName,
+        /// The token's SHA-256, in hex.
+        digest: String,
+    },
+    /// A provider may not call back with the tokens that it has.
+    HookTokensRevoked {
+        provider: ProviderName,
+        /// Who wants that.
+        actor: String,
+    },
+    /// A provider has answered to an event of a host.
+    HookAnswered {
+        provider: ProviderName,
+        host: HostName,
+        event: HookEvent,
+        /// Why it was told of the event; 0 of a poll.
+        cause: u64,
+        /// The digest of the host's metadata that it was told.
+        metadata: u64,
+        /// How often it wants to be asked from here on, in seconds; absent if it has not said that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        poll_interval: Option<u64>,
+    },
+    /// Hosts have other metadata than the provider was told.
+    HookMetadataChanged { provider: ProviderName, hosts: Vec<HostName> },
+    /// A provider has called back: it has something new for hosts.
+    CallbackReceived { provider: ProviderName, hosts: Vec<HostName> },
 }
 
 impl DesiredFact {
@@ -68,14 +101,19 @@ impl DesiredFact {
         match self {
             Self::ItemStored { host, .. }
             | Self::ItemRevoked { host, .. }
-            | Self::ManifestStored { host, .. } => About::host(OwnerRef::None, host),
+            | Self::ManifestStored { host, .. }
+            | Self::HookAnswered { host, .. } => About::host(OwnerRef::None, host),
             Self::PollRequested { host, actor, .. } | Self::DeliveryResumed { host, actor, .. } => {
                 let about = About { actor: Some(actor), host: host.as_ref(), ..About::default() };
                 about.in_list(AuditList::Enrolment)
             }
-            Self::UnknownItemsFound { .. } | Self::ProviderFailed { .. } | Self::ProviderRecovered { .. } => {
-                About::default()
-            }
+            Self::HookTokensRevoked { actor, .. } => About::by(actor).in_list(AuditList::Enrolment),
+            Self::UnknownItemsFound { .. }
+            | Self::ProviderFailed { .. }
+            | Self::ProviderRecovered { .. }
+            | Self::HookTokenDrawn { .. }
+            | Self::HookMetadataChanged { .. }
+            | Self::CallbackReceived { .. } => About::default(),
         }
     }
 
@@ -89,7 +127,12 @@ impl DesiredFact {
             | Self::DeliveryResumed { .. }
             | Self::UnknownItemsFound { .. }
             | Self::ProviderFailed { .. }
-            | Self::ProviderRecovered { .. } => &[],
+            | Self::ProviderRecovered { .. }
+            | Self::HookTokenDrawn { .. }
+            | Self::HookTokensRevoked { .. }
+            | Self::HookAnswered { .. }
+            | Self::HookMetadataChanged { .. }
+            | Self::CallbackReceived { .. } => &[],
         }
     }
 }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_provider_rules::ProviderName;
 
 use super::fact::DesiredFact;
+use super::hooks::ToldMetadata;
 use super::state::{DesiredItem, FailedProvider};
 use crate::config::{Config, OnRemoval};
 use crate::state::State;
@@ -11,9 +12,9 @@ use crate::state::State;
 impl State {
     pub(crate) fn apply_desired(&mut self, fact: &DesiredFact, at: DateTime<Utc>) {
         match fact {
-            DesiredFact::ItemStored { host, provider, item, bytes, sealed, fingerprint } => {
-                let (id, fingerprint) = (item.clone(), fingerprint.clone());
-                let item = DesiredItem { id, bytes: *bytes, sealed: *sealed, fingerprint, since: at };
+            DesiredFact::ItemStored { host, provider, item, bytes, sealed, fingerprint, hash } => {
+                let (id, fingerprint, hash) = (item.clone(), fingerprint.clone(), hash.clone());
+                let item = DesiredItem { id, bytes: *bytes, sealed: *sealed, fingerprint, hash, since: at };
                 self.desired.store(host, provider, item);
             }
             DesiredFact::ItemRevoked { host, provider } => self.desired.revoke(host, provider),
@@ -30,6 +31,16 @@ impl State {
             DesiredFact::ProviderRecovered { provider } => {
                 self.desired.failed.remove(provider);
             }
+            DesiredFact::HookTokenDrawn { provider, digest } => self.apply_token_drawn(provider, digest),
+            DesiredFact::HookTokensRevoked { provider, .. } => self.apply_tokens_revoked(provider),
+            DesiredFact::HookAnswered { provider, host, event, cause, metadata, poll_interval } => {
+                let told = ToldMetadata { digest: *metadata, since: at };
+                self.apply_answered((provider, host), (*event, *cause), told, *poll_interval);
+            }
+            DesiredFact::HookMetadataChanged { provider, hosts } => {
+                self.apply_metadata_changed(provider, hosts, at);
+            }
+            DesiredFact::CallbackReceived { provider, hosts } => self.apply_callback(provider, hosts),
         }
     }
 

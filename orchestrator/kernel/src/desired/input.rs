@@ -3,6 +3,7 @@
 use os_upgrade_protocol::limits::ITEMS_MAX;
 use os_upgrade_protocol::{HostKey, HostName, ItemId, Revision};
 use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_provider_rules::hooks::HookEvent;
 
 use super::fact::DesiredFact;
 use crate::config::OnRemoval;
@@ -21,6 +22,20 @@ pub struct StoredItem {
     pub sealed: Revision,
     /// A value that is the same for the same content, file and key of the host.
     pub fingerprint: Option<String>,
+    /// The provider's hash of it, sealed under the strongbox key; absent without that key, and of kind `http`.
+    pub hash: Option<String>,
+}
+
+/// A provider of kind `hooks` has answered to an event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnsweredEvent {
+    pub(crate) event: HookEvent,
+    /// Why it was told of the event.
+    pub(crate) cause: u64,
+    /// The digest of the host's metadata that it was told.
+    pub(crate) metadata: u64,
+    /// How often it wants to be asked, in seconds; absent if it has not said that.
+    pub(crate) poll_interval: Option<u64>,
 }
 
 /// A provider gave something for `host`, which is stored. It counts for nothing if the host is not to have it any more, or has another key.
@@ -37,15 +52,17 @@ pub(crate) fn item_stored(
     if !is_wanted || !has_room || is_known || state.enrolment.pinned(host) != Some(&stored.key) {
         return Vec::new();
     }
-    let StoredItem { id: item, bytes, key: _, sealed, fingerprint } = stored.clone();
+    let StoredItem { id: item, bytes, key: _, sealed, fingerprint, hash } = stored.clone();
     let (host, provider) = (host.clone(), provider.clone());
-    vec![DesiredFact::ItemStored { host, provider, item, bytes, sealed, fingerprint }.into()]
+    vec![DesiredFact::ItemStored { host, provider, item, bytes, sealed, fingerprint, hash }.into()]
 }
 
-/// A provider has nothing for `host` any more.
+/// A provider has nothing for `host` any more. One of kind `hooks` says so with a `null`, which counts whatever `on-removal` says.
 pub(crate) fn item_revoked(state: &State, host: &HostName, provider: &ProviderName) -> Vec<Fact> {
     let is_revoked = state.desired.item(host, provider).is_some()
-        && state.provider_for(provider, host).is_some_and(|it| it.on_removal == OnRemoval::Remove);
+        && state
+            .provider_for(provider, host)
+            .is_some_and(|it| it.is_hooks() || it.on_removal == OnRemoval::Remove);
     let revoked = || DesiredFact::ItemRevoked { host: host.clone(), provider: provider.clone() };
     is_revoked.then(|| revoked().into()).into_iter().collect()
 }
@@ -55,4 +72,33 @@ pub(crate) fn manifest_stored(state: &State, host: &HostName, revision: Revision
     let is_current = state.is_manifest_due(host, revision);
     let stored = || DesiredFact::ManifestStored { host: host.clone(), revision };
     is_current.then(|| stored().into()).into_iter().collect()
+}
+
+/// The leader drew a token with which `provider` may call back, and that has this `digest`.
+pub(crate) fn hook_token_drawn(state: &State, provider: &ProviderName, digest: &str) -> Vec<Fact> {
+    let has_it = state.desired.hooks.get(provider).is_some_and(|known| known.has_token(digest));
+    if state.hook_provider(provider).is_none() || has_it {
+        return Vec::new();
+    }
+    vec![DesiredFact::HookTokenDrawn { provider: provider.clone(), digest: digest.to_owned() }.into()]
+}
+
+/// A provider has answered to an event of `host`. That matters if it was still to be told of that, or wants to be asked at another interval.
+pub(crate) fn hook_answered(
+    state: &State,
+    provider: &ProviderName,
+    host: &HostName,
+    answered: AnsweredEvent,
+) -> Vec<Fact> {
+    let Some(device) = state.hook_device(provider, host) else { return Vec::new() };
+    let AnsweredEvent { event, cause, metadata, poll_interval } = answered;
+    let was_pending = device.pending.get(&event) == Some(&cause);
+    let is_other_interval = poll_interval.is_some() && poll_interval != device.poll_interval;
+    if !was_pending && !is_other_interval {
+        return Vec::new();
+    }
+    // When it was asked does not matter.
+    let cause = if event == HookEvent::DevicePoll { 0 } else { cause };
+    let (provider, host) = (provider.clone(), host.clone());
+    vec![DesiredFact::HookAnswered { provider, host, event, cause, metadata, poll_interval }.into()]
 }

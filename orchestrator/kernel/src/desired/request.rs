@@ -1,4 +1,7 @@
-//! What operators ask for: that a provider is asked at once, and that hosts are told again what they are to have.
+//! What operators ask for: that a provider is asked at once, that hosts are told again what they are to have, and that a provider gets
+//! another token. And what providers ask for that call back.
+
+use std::collections::BTreeSet;
 
 use os_upgrade_protocol::HostName;
 use os_upgrade_provider_rules::ProviderName;
@@ -28,6 +31,10 @@ pub enum DesiredOperation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<HostName>,
     },
+    /// Let a provider no longer call back with the tokens that it has. The leader draws another one.
+    RotateToken { provider: ProviderName },
+    /// A provider calls back: it has something new for hosts. Those that it does not select are left out.
+    CallBack { provider: ProviderName, hosts: Vec<HostName> },
 }
 
 /// Why an operation is refused.
@@ -42,6 +49,8 @@ pub enum DesiredRefusal {
     NothingDesired { host: HostName },
     /// The host reports an epoch that is the last one possible.
     NoNewerEpoch { host: HostName },
+    /// The provider is not of kind `hooks`.
+    NotHooks { provider: ProviderName },
 }
 
 impl DesiredRefusal {
@@ -49,7 +58,9 @@ impl DesiredRefusal {
     pub const fn class(&self) -> RefusalClass {
         match self {
             Self::UnknownProvider { .. } | Self::NothingDesired { .. } => RefusalClass::Missing,
-            Self::NotSelected { .. } | Self::NoNewerEpoch { .. } => RefusalClass::Conflict,
+            Self::NotSelected { .. } | Self::NoNewerEpoch { .. } | Self::NotHooks { .. } => {
+                RefusalClass::Conflict
+            }
         }
     }
 }
@@ -68,6 +79,12 @@ pub(crate) fn decide(
             resume(state, view, host, actor)?.map(Into::into).into_iter().collect()
         }
         DesiredOperation::Resume { host: None } => resume_all(state, view, actor),
+        DesiredOperation::RotateToken { provider } => {
+            rotate_token(state, provider, actor)?.map(Into::into).into_iter().collect()
+        }
+        DesiredOperation::CallBack { provider, hosts } => {
+            call_back(state, provider, hosts)?.map(Into::into).into_iter().collect()
+        }
     };
     Ok(Granted::done(facts))
 }
@@ -86,6 +103,42 @@ fn poll(
     }
     let (provider, host, actor) = (provider.clone(), host.cloned(), actor.to_owned());
     Ok(DesiredFact::PollRequested { provider, host, actor })
+}
+
+/// Revokes the tokens of a provider, if it has any.
+fn rotate_token(
+    state: &State,
+    provider: &ProviderName,
+    actor: &str,
+) -> Result<Option<DesiredFact>, DesiredRefusal> {
+    check_hooks(state, provider)?;
+    let has_tokens = state.desired.hooks.get(provider).is_some_and(|known| !known.tokens.is_empty());
+    let revoked = || DesiredFact::HookTokensRevoked { provider: provider.clone(), actor: actor.to_owned() };
+    Ok(has_tokens.then(revoked))
+}
+
+/// A provider has something new for those of `hosts` that it selects, and that take part.
+fn call_back(
+    state: &State,
+    provider: &ProviderName,
+    hosts: &[HostName],
+) -> Result<Option<DesiredFact>, DesiredRefusal> {
+    check_hooks(state, provider)?;
+    let is_told = |host: &&HostName| {
+        state.provider_for(provider, host).is_some() && state.hook_device(provider, host).is_some()
+    };
+    let distinct: BTreeSet<&HostName> = hosts.iter().filter(is_told).collect();
+    let hosts: Vec<HostName> = distinct.into_iter().cloned().collect();
+    let provider = provider.clone();
+    Ok((!hosts.is_empty()).then_some(DesiredFact::CallbackReceived { provider, hosts }))
+}
+
+fn check_hooks(state: &State, name: &ProviderName) -> Result<(), DesiredRefusal> {
+    match state.config.as_ref().and_then(|config| config.provider(name)) {
+        Some(provider) if provider.is_hooks() => Ok(()),
+        Some(_) => Err(DesiredRefusal::NotHooks { provider: name.clone() }),
+        None => Err(DesiredRefusal::UnknownProvider { provider: name.clone() }),
+    }
 }
 
 /// Resumes the delivery to `host`, in an epoch that is greater than any that the host has reported.

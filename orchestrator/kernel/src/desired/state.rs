@@ -3,9 +3,12 @@
 use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{HostName, ItemId, Revision};
+use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_provider_rules::{Failure, ProviderName};
 use serde::{Deserialize, Serialize};
 
+use super::hooks::{HookDevice, HookProvider};
+use crate::config::ConfigProvider;
 use crate::left_out::is_default;
 
 /// The most items of which a host remembers that they are to be deleted. Of more, the oldest are forgotten: they are deleted with whatever
@@ -33,6 +36,12 @@ pub struct Desired {
     /// The providers of which no host gets an answer any more.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub failed: OrdMap<ProviderName, FailedProvider>,
+    /// What providers of kind `hooks` are to be told. One without hosts and tokens may be absent.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub hooks: OrdMap<ProviderName, HookProvider>,
+    /// How many times a provider was to be told something of a host. Each time has its number, which is its cause.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub causes: u64,
 }
 
 /// A provider of which no host gets an answer any more.
@@ -78,6 +87,9 @@ pub struct DesiredItem {
     /// A value that is the same for the same content, file and key of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// The provider's hash of it, sealed under the strongbox key; absent without that key, and of kind `http`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// When it became what the host is to have.
     pub since: DateTime<Utc>,
 }
@@ -107,8 +119,14 @@ impl Desired {
         }
     }
 
+    /// `host` takes no part any more: it is to have nothing, and providers are told nothing of it.
+    pub(crate) fn forget(&mut self, host: &HostName) {
+        self.revoke_all(host);
+        self.forget_device(host);
+    }
+
     /// `host` is to have nothing.
-    pub(crate) fn revoke_all(&mut self, host: &HostName) {
+    fn revoke_all(&mut self, host: &HostName) {
         if self.hosts.contains_key(host) {
             let items = std::mem::take(&mut self.change(host).items);
             self.replace(host, items.into_iter().map(|(_, item)| item.id));
@@ -128,7 +146,8 @@ impl Desired {
     }
 
     /// What hosts have may be newer than this state: each is told anew what it is to have, once an operator says so. The items may be gone, so
-    /// what providers give is sealed and stored anew even if it is the same.
+    /// what providers give is sealed and stored anew even if it is the same. Call-back tokens that were revoked
+    /// since must not count again.
     pub(crate) fn restored(&mut self) {
         let unsealed = |(provider, item)| (provider, DesiredItem { fingerprint: None, ..item });
         let hosts = std::mem::take(&mut self.hosts).into_iter();
@@ -139,6 +158,12 @@ impl Desired {
         self.hosts = hosts.collect();
         self.outdated = self.hosts.keys().cloned().collect();
         self.found = OrdSet::new();
+        let providers: Vec<ProviderName> = self.hooks.keys().cloned().collect();
+        for name in providers {
+            if let Some(provider) = self.hooks.get_mut(&name) {
+                provider.tokens.clear();
+            }
+        }
     }
 
     /// Delivery to `host` goes on in `epoch`.
@@ -151,6 +176,44 @@ impl Desired {
         for host in hosts {
             self.change(host);
             self.found.insert(host.clone());
+        }
+    }
+
+    /// What `provider`, which is of kind `hooks`, is told of `host`.
+    pub(super) fn hook_device_mut(
+        &mut self,
+        provider: &ProviderName,
+        host: &HostName,
+    ) -> Option<&mut HookDevice> {
+        self.hooks.get_mut(provider)?.devices.get_mut(host)
+    }
+
+    /// `host` joins `provider`, which is of kind `hooks`: it is told that, unless it is not told of such events.
+    pub(super) fn join(&mut self, provider: &ConfigProvider, host: &HostName) {
+        let known = self.hooks.entry(provider.name.clone()).or_default();
+        known.devices.insert(host.clone(), HookDevice::default());
+        if provider.hears(HookEvent::FleetJoin) {
+            self.tell(&provider.name, host, HookEvent::FleetJoin);
+        }
+    }
+
+    /// `provider` is to be told of an `event` of `host`, if that has joined it.
+    pub(super) fn tell(&mut self, provider: &ProviderName, host: &HostName, event: HookEvent) {
+        let cause = self.causes + 1;
+        if let Some(device) = self.hook_device_mut(provider, host) {
+            device.tell(event, cause);
+            self.causes = cause;
+        }
+    }
+
+    /// No provider is told anything of `host` any more.
+    pub(super) fn forget_device(&mut self, host: &HostName) {
+        let knowing = self.hooks.iter().filter(|(_, provider)| provider.devices.contains_key(host));
+        let knowing: Vec<ProviderName> = knowing.map(|(name, _)| name.clone()).collect();
+        for name in knowing {
+            if let Some(provider) = self.hooks.get_mut(&name) {
+                provider.devices.remove(host);
+            }
         }
     }
 

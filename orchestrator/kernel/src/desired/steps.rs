@@ -1,5 +1,6 @@
 //! What follows from what hosts and providers have said, once time has passed.
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 
 use super::fact::DesiredFact;
@@ -38,4 +39,14 @@ pub(crate) fn judge_providers<'a>(state: &'a State, view: &'a View) -> impl Iter
         let (provider, host, failure) = (provider.name.clone(), host.clone(), failure.clone());
         Some(DesiredFact::ProviderFailed { provider, host, failure }.into())
     })
+}
+
+/// Hosts whose metadata are others than providers were told.
+pub(crate) fn find_changed_metadata<'a>(
+    state: &'a State,
+    view: &'a View,
+    now: DateTime<Utc>,
+) -> impl Iterator<Item = Fact> + 'a {
+    let providers = state.config.iter().flat_map(|config| config.hook_providers());
+    providers.filter_map(move |provider| state.find_changed_metadata(view, provider, now).map(Into::into))
 }

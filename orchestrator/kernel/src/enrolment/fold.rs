@@ -13,21 +13,22 @@ impl State {
             EnrolmentFact::KeyPinned { host, key, actor } => {
                 let pinned = PinnedKey { key: *key, actor: actor.clone(), since: at };
                 self.enrolment.keys.insert(host.clone(), pinned);
+                self.join_providers(host);
             }
             EnrolmentFact::HostWithdrawn { host, forgotten: true, .. } => {
                 self.enrolment.forget(host);
-                self.desired.revoke_all(host);
+                self.desired.forget(host);
             }
             EnrolmentFact::HostWithdrawn { host, actor, reason, forgotten: false } => {
                 let (actor, reason) = (actor.clone(), reason.clone());
                 self.enrolment.withdraw(host, Withdrawal { actor, reason, since: at });
-                self.desired.revoke_all(host);
+                self.desired.forget(host);
             }
             EnrolmentFact::HostRemoved { host, actor: _, reason: _, announced } => {
                 self.enrolment.remove(host, *announced, at);
                 self.last_upgrades.remove(host);
                 self.turns.remove(host);
-                self.desired.revoke_all(host);
+                self.desired.forget(host);
             }
             EnrolmentFact::HostDeferred { host, actor, reason, until } => {
                 let since = self.enrolment.deferred.get(host).map_or(at, |before| before.since);

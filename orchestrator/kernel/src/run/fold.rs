@@ -26,6 +26,7 @@ impl State {
                 let started =
                     Run::start(run.clone(), trigger, at, *not_after, rollout, hosts, &mut self.turns);
                 self.run = Some(started);
+                self.tell_of_run(hosts);
             }
             RunFact::UpgradesBegan { run } => self.active(run)?.phase = Phase::Upgrading,
             RunFact::Missed(run) => self.missed.missed(run),

@@ -59,7 +59,7 @@ fn request(site: &mut Site, operation: impl Into<Operation>) -> Answer {
 
 fn stored(site: &Site, name: &str, item: &str) -> StoredItem {
     let sealed = site.state.next_sealed(&host(name));
-    StoredItem { id: id(item), bytes: 600, key: KEY, sealed, fingerprint: None }
+    StoredItem { id: id(item), bytes: 600, key: KEY, sealed, fingerprint: None, hash: None }
 }
 
 /// `of` gave `item` for a host.

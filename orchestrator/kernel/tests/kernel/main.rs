@@ -6,6 +6,7 @@ mod cke_cases;
 mod common;
 mod desired;
 mod format;
+mod hooks;
 mod properties;
 mod reboot_queue;
 mod restoration;

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::now::Now;
 use crate::validator::Validator;
 
+/// The due time of a pair that waits for nothing.
+pub(super) const NEVER: Duration = Duration::MAX;
+
 /// Identifies a question within this process.
 pub type Ticket = u64;
 
@@ -16,10 +19,14 @@ pub type Ticket = u64;
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) phase: Phase,
-    /// When it is asked next, in monotonic time. Not while it is asked.
+    /// The time between two of its polls, if it is not that of the provider.
+    pub(super) interval: Option<Duration>,
+    /// When it is asked next, in monotonic time, or [`NEVER`]. Not while it is asked.
     pub(super) due: Duration,
     /// Whether it goes before those that are not.
     pub(super) urgent: bool,
+    /// Whether somebody, or a run, wants it to be asked, so that the question is no poll.
+    pub(super) wanted: bool,
     /// Whether it is asked.
     pub(super) under_way: Option<UnderWay>,
     /// That of the content received last; absent if the host is to have nothing.
@@ -38,6 +45,20 @@ pub(super) struct UnderWay {
     pub(super) counts: bool,
     /// Whether the pair is asked again right afterwards.
     pub(super) again: bool,
+    /// Whether somebody wants that.
+    pub(super) wanted_again: bool,
+}
+
+impl UnderWay {
+    /// The question with `ticket`, whose outcome counts if nothing happens.
+    pub(super) const fn new(ticket: Ticket) -> Self {
+        Self { ticket, counts: true, again: false, wanted_again: false }
+    }
+
+    /// The same question, whose outcome no longer counts.
+    pub(super) const fn discounted(self) -> Self {
+        Self { counts: false, again: false, wanted_again: false, ..self }
+    }
 }
 
 /// What is known of a host with a provider.
@@ -51,20 +72,30 @@ pub struct PairStatus<'a> {
     pub failure: Option<&'a Failure>,
     /// Whether it is being asked.
     pub under_way: bool,
-    /// In how long it is due, if it is not being asked; it may have to wait for others. Zero if it is overdue.
+    /// In how long it is due, if it is not being asked and is polled; it may have to wait for others. Zero if it is overdue.
     pub due_in: Option<Duration>,
 }
 
 impl Pair {
     /// A pair of which nothing is known.
     pub(super) const fn new(phase: Phase, due: Duration) -> Self {
-        Self { phase, due, urgent: false, under_way: None, validator: None, confirmed_at: None, failed: None }
+        Self {
+            phase,
+            interval: None,
+            due,
+            urgent: false,
+            wanted: false,
+            under_way: None,
+            validator: None,
+            confirmed_at: None,
+            failed: None,
+        }
     }
 
-    /// Forgets what was said. What is under way no longer counts.
-    pub(super) fn forget(&mut self, now: Duration) {
-        let under_way = self.under_way.map(|it| UnderWay { counts: false, again: false, ..it });
-        *self = Self { under_way, ..Self::new(self.phase, now) };
+    /// Forgets what was said; it is due at `due`. What is under way no longer counts.
+    pub(super) fn forget(&mut self, due: Duration) {
+        let (interval, under_way) = (self.interval, self.under_way.map(UnderWay::discounted));
+        *self = Self { interval, under_way, ..Self::new(self.phase, due) };
     }
 
     pub(super) fn status(&self, now: Now) -> PairStatus<'_> {
@@ -74,7 +105,7 @@ impl Pair {
             failures: self.failed.as_ref().map_or(0, |(failures, _)| *failures),
             failure: self.failed.as_ref().map(|(_, failure)| failure),
             under_way: self.under_way.is_some(),
-            due_in: self.under_way.is_none().then_some(due_in),
+            due_in: (self.under_way.is_none() && self.due != NEVER).then_some(due_in),
         }
     }
 }

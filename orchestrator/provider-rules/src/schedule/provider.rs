@@ -3,21 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 
-use super::pair::{Pair, Ticket, UnderWay};
+use super::pair::{NEVER, Pair, Ticket, UnderWay};
 use crate::answer::{Outcome, Reply};
 use crate::backoff::pause;
 use crate::bucket::Bucket;
-use crate::due::{Phase, next_due};
+use crate::due::{Phase, due_time, next_due};
 use crate::name::ProviderName;
 use crate::now::Now;
+use crate::validator::Validator;
 
 /// All hosts are asked once within a quarter of the poll interval at the earliest.
 const SPREAD_PARTS: u32 = 4;
-/// A poll by so small a part of the interval before it is due counts as that poll.
-const EARLY_PARTS: u32 = 16;
 
 /// How a provider is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +27,46 @@ pub struct Limits {
     pub max_in_flight: u32,
     /// The provider's definition, as a number that is another one for each: what was said under another definition does not count.
     pub generation: u64,
+    /// Whether a host of which nothing is known is asked about at once. If not, it waits for its poll, so that a new leader repeats none.
+    pub asks_at_once: bool,
+    /// Whether hosts are polled. If not, a host is asked about only when something calls for it.
+    pub polls: bool,
+}
+
+impl Limits {
+    /// The time between two polls of a host that may have an interval of its `own`.
+    fn interval(self, own: Option<Duration>) -> Duration {
+        own.unwrap_or(self.poll_interval)
+    }
+
+    /// When a host of which nothing is known is asked about, in monotonic time.
+    fn first_due(self, phase: Phase, own: Option<Duration>, now: Now) -> Duration {
+        if self.asks_at_once {
+            now.monotonic
+        } else if self.polls {
+            monotonic_at(next_due(phase, self.interval(own), now.wall), now)
+        } else {
+            NEVER
+        }
+    }
+
+    /// When the poll after that of `now` is due, in monotonic time: a step of the wall clock in between neither delays nor repeats it.
+    /// What comes a little before a poll counts as that poll.
+    fn next_due(self, phase: Phase, own: Option<Duration>, now: Now) -> Duration {
+        if !self.polls {
+            return NEVER;
+        }
+        let interval = self.interval(own);
+        monotonic_at(next_due(phase, interval, due_time(phase, interval, now.wall)), now)
+    }
+}
+
+/// A question that begins.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) host: HostName,
+    pub(super) validator: Option<Validator>,
+    pub(super) poll: Option<DateTime<Utc>>,
 }
 
 /// A provider with its hosts.
@@ -47,6 +86,8 @@ pub(super) struct Provider {
     paused_until: Duration,
     /// Whether it is no longer configured, and there only until nothing is under way.
     is_retired: bool,
+    /// Whether it is not to be asked for now.
+    is_held: bool,
 }
 
 impl Provider {
@@ -62,6 +103,7 @@ impl Provider {
             bucket: Bucket::empty(now.monotonic),
             paused_until: Duration::ZERO,
             is_retired: false,
+            is_held: false,
         }
     }
 
@@ -73,23 +115,35 @@ impl Provider {
             // Another server may be asked now.
             self.paused_until = Duration::ZERO;
             self.forget(now);
-        } else if before.poll_interval != limits.poll_interval {
+        } else if (before.poll_interval, before.polls) != (limits.poll_interval, limits.polls) {
             for host in self.hosts() {
-                self.change(&host, |pair| {
-                    // A failed pair keeps its pause.
-                    if pair.confirmed_at.is_some() && pair.failed.is_none() {
-                        pair.due = poll_due(pair.phase, limits.poll_interval, now);
-                    }
-                });
+                self.change(&host, |pair| reschedule(pair, limits, now));
             }
         }
+    }
+
+    /// `host` is polled each `interval` from now on, or as the others are.
+    pub(super) fn set_interval(&mut self, host: &HostName, interval: Option<Duration>, now: Now) {
+        let limits = self.limits;
+        self.change(host, |pair| {
+            if pair.interval != interval {
+                pair.interval = interval;
+                reschedule(pair, limits, now);
+            }
+        });
+    }
+
+    /// It is not to be asked for now, or may be asked again.
+    pub(super) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
     }
 
     /// Forgets what was said about every host, so that all are asked anew. What is under way no longer counts.
     pub(super) fn forget(&mut self, now: Now) {
         self.bucket = Bucket::empty(now.monotonic);
+        let limits = self.limits;
         for host in self.hosts() {
-            self.change(&host, |pair| pair.forget(now.monotonic));
+            self.change(&host, |pair| pair.forget(limits.first_due(pair.phase, pair.interval, now)));
         }
     }
 
@@ -101,9 +155,10 @@ impl Provider {
         if self.is_retired || self.pairs.contains_key(&host) {
             return;
         }
-        let mut pair = Pair::new(Phase::new(&host, &self.name), now.monotonic);
+        let phase = Phase::new(&host, &self.name);
+        let mut pair = Pair::new(phase, self.limits.first_due(phase, None, now));
         let leaving = self.leaving.remove(&host);
-        pair.under_way = leaving.map(|ticket| UnderWay { ticket, counts: false, again: false });
+        pair.under_way = leaving.map(|ticket| UnderWay::new(ticket).discounted());
         if pair.under_way.is_none() {
             self.others.insert((pair.due, host.clone()));
         }
@@ -140,14 +195,34 @@ impl Provider {
     }
 
     /// Asks about `host` as soon as possible, whatever its provider said last.
-    pub(super) fn poll(&mut self, host: &HostName, now: Now) {
+    pub(super) fn bring_forward(&mut self, host: &HostName, now: Now) {
         self.change(host, |pair| {
             pair.due = pair.due.min(now.monotonic);
-            // The answer under way may be from before the change for which somebody polls.
+            // The answer under way may be from before the reason for this.
             if let Some(under_way) = &mut pair.under_way {
                 under_way.again = true;
             }
         });
+    }
+
+    /// Like [`Self::bring_forward`], for somebody who wants it.
+    pub(super) fn poll(&mut self, host: &HostName, now: Now) {
+        self.bring_forward(host, now);
+        self.change(host, |pair| {
+            pair.wanted = true;
+            if let Some(under_way) = &mut pair.under_way {
+                under_way.wanted_again = true;
+            }
+        });
+    }
+
+    /// Ends the pauses after failures.
+    pub(super) fn retry_failed(&mut self, now: Now) {
+        let failed = self.pairs.iter().filter(|(_, pair)| pair.failed.is_some());
+        let failed: Vec<HostName> = failed.map(|(host, _)| host.clone()).collect();
+        for host in failed {
+            self.bring_forward(&host, now);
+        }
     }
 
     pub(super) fn poll_all(&mut self, now: Now) {
@@ -160,15 +235,17 @@ impl Provider {
     pub(super) fn hurry(&mut self, host: &HostName, now: Now) {
         self.change(host, |pair| {
             pair.urgent = true;
+            pair.wanted = true;
             if pair.failed.is_none() {
                 pair.due = pair.due.min(now.monotonic);
             }
         });
     }
 
-    /// The next host to ask about, if one may be asked about now.
-    pub(super) fn start(&mut self, now: Now, ticket: Ticket) -> Option<(HostName, &Pair)> {
-        if self.in_flight >= self.limits.max_in_flight.max(1) || now.monotonic < self.paused_until {
+    /// Begins the next question, about which host one may begin now.
+    pub(super) fn start(&mut self, now: Now, ticket: Ticket) -> Option<Started> {
+        let is_busy = self.in_flight >= self.limits.max_in_flight.max(1);
+        if self.is_held || is_busy || now.monotonic < self.paused_until {
             return None;
         }
         let is_due = |first: &(Duration, HostName)| first.0 <= now.monotonic;
@@ -183,17 +260,19 @@ impl Provider {
         let (_, host) = self.queue(is_urgent).pop_first()?;
         let pair = self.pairs.get_mut(&host)?;
         self.in_flight += 1;
-        pair.under_way = Some(UnderWay { ticket, counts: true, again: false });
-        Some((host, pair))
+        pair.under_way = Some(UnderWay::new(ticket));
+        let interval = self.limits.interval(pair.interval);
+        let poll = (!pair.wanted).then(|| due_time(pair.phase, interval, now.wall));
+        Some(Started { validator: pair.validator.clone(), poll, host })
     }
 
-    /// When the next pair may be asked at the earliest, in monotonic time; `None` while as many as allowed are under way.
+    /// When the next pair may be asked at the earliest, in monotonic time; `None` while as many as allowed are under way, or if nothing is due.
     pub(super) fn next_at(&self) -> Option<Duration> {
-        if self.in_flight >= self.limits.max_in_flight.max(1) {
+        if self.is_held || self.in_flight >= self.limits.max_in_flight.max(1) {
             return None;
         }
-        let first =
-            [&self.urgent, &self.others].into_iter().filter_map(|queue| Some(queue.first()?.0)).min()?;
+        let queues = [&self.urgent, &self.others].into_iter();
+        let first = queues.filter_map(|queue| Some(queue.first()?.0)).min().filter(|due| *due != NEVER)?;
         Some(first.max(self.paused_until).max(self.bucket.next_at(self.token_interval())))
     }
 
@@ -209,13 +288,14 @@ impl Provider {
         let Some(under_way) = pair.under_way.take() else { return };
         self.in_flight -= 1;
         if under_way.counts {
-            note(pair, self.limits.poll_interval, now, reply);
+            note(pair, self.limits, now, reply);
             if let Some(wait) = reply.retry_after {
                 self.paused_until = self.paused_until.max(now.monotonic + wait);
             }
         }
         if under_way.again {
             pair.due = now.monotonic;
+            pair.wanted |= under_way.wanted_again;
         }
         let (urgent, due) = (pair.urgent, pair.due);
         self.queue(urgent).insert((due, host.clone()));
@@ -246,21 +326,32 @@ impl Provider {
     }
 }
 
-/// When the poll after that of `now` is due, in monotonic time: a step of the wall clock in between neither delays nor repeats it. A poll
-/// that comes a little early, as clocks differ, is that of the due time after it.
-fn poll_due(phase: Phase, interval: Duration, now: Now) -> Duration {
-    let early = TimeDelta::from_std(interval / EARLY_PARTS).unwrap_or_default();
-    let after = now.wall.checked_add_signed(early).unwrap_or(now.wall);
-    now.monotonic + (next_due(phase, interval, after) - now.wall).to_std().unwrap_or_default()
+/// The wall time `at` in monotonic time.
+fn monotonic_at(at: DateTime<Utc>, now: Now) -> Duration {
+    now.monotonic + (at - now.wall).to_std().unwrap_or_default()
+}
+
+/// The time between the polls of `pair` has changed.
+fn reschedule(pair: &mut Pair, limits: Limits, now: Now) {
+    // A failed pair keeps its pause, and one that is due stays so.
+    if pair.failed.is_some() || pair.due <= now.monotonic {
+        return;
+    }
+    if pair.confirmed_at.is_some() {
+        pair.due = limits.next_due(pair.phase, pair.interval, now);
+    } else {
+        pair.due = limits.first_due(pair.phase, pair.interval, now);
+    }
 }
 
 /// Records what was said, and when to ask next.
-fn note<C>(pair: &mut Pair, interval: Duration, now: Now, reply: &Reply<C>) {
+fn note<C>(pair: &mut Pair, limits: Limits, now: Now, reply: &Reply<C>) {
     match &reply.outcome {
         Outcome::Failed(failure) => {
             let failures = pair.failed.as_ref().map_or(0, |(failures, _)| *failures).saturating_add(1);
             // The chance differs between hosts and between attempts.
             let chance = pair.phase.number().rotate_left(failures);
+            let interval = limits.interval(pair.interval);
             pair.due = now.monotonic + pause(failure, failures, interval, chance);
             pair.failed = Some((failures, failure.clone()));
             return;
@@ -272,6 +363,7 @@ fn note<C>(pair: &mut Pair, interval: Duration, now: Now, reply: &Reply<C>) {
     }
     pair.failed = None;
     pair.urgent = false;
+    pair.wanted = false;
     pair.confirmed_at = Some(now.wall);
-    pair.due = poll_due(pair.phase, interval, now);
+    pair.due = limits.next_due(pair.phase, pair.interval, now);
 }

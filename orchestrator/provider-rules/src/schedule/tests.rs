@@ -12,7 +12,10 @@ use crate::due::{Phase, next_due};
 use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_hours(1);
-const LIMITS: Limits = Limits { poll_interval: HOUR, max_in_flight: 4, generation: 1 };
+const LIMITS: Limits =
+    Limits { poll_interval: HOUR, max_in_flight: 4, generation: 1, asks_at_once: true, polls: true };
+/// Those of a provider whose hosts wait for their polls.
+const PATIENT: Limits = Limits { asks_at_once: false, ..LIMITS };
 /// 2026-03-01T12:00:00Z.
 const START_SECS: i64 = 1_772_366_400;
 
@@ -43,7 +46,7 @@ fn validator(text: &str) -> Validator {
 }
 
 fn reply(outcome: Outcome) -> Reply {
-    Reply { outcome, retry_after: None }
+    Reply { outcome, retry_after: None, poll_interval: None }
 }
 
 fn content(text: &str) -> Reply {
@@ -257,6 +260,141 @@ fn what_has_left_no_longer_counts() {
     assert_eq!((schedule.tick(at(HOUR)), schedule.next_at()), (vec![], None));
 }
 
+/// Calls for a question about a host.
+type Call = fn(&mut Schedule, Now, &HostName);
+
+/// Whoever takes over, or begins with a host, waits for the next poll; only what is wanted is asked about before.
+#[test]
+fn patient_providers_repeat_no_poll() {
+    let (app, first) = (provider("app"), host(0));
+    let mut schedule = Schedule::default();
+    schedule.set_provider(secs(0), &app, PATIENT);
+    schedule.add_host(secs(0), &app, &first);
+    let due = poll_after(secs(0));
+    assert_eq!((schedule.tick(secs(9)), schedule.next_at()), (vec![], Some(due.monotonic)));
+    // The next leader continues with the same times.
+    schedule.leadership_begins(before(due, Duration::from_secs(1)));
+    assert_eq!(schedule.next_at(), Some(due.monotonic));
+    let late = at(due.monotonic + Duration::from_secs(7));
+    let poll = one(&mut schedule, late);
+    assert_eq!(poll.poll, Some(due.wall), "however late it is");
+    schedule.finish(late, poll.ticket, &unchanged("a"));
+    schedule.leadership_begins(at(due.monotonic + Duration::from_secs(8)));
+    assert_eq!(schedule.next_at(), Some(due.monotonic + HOUR));
+    // A failure is repeated as the same poll.
+    let due = at(due.monotonic + HOUR);
+    let poll = one(&mut schedule, due);
+    schedule.finish(due, poll.ticket, &failed());
+    let again = one(&mut schedule, at(due.monotonic + Duration::from_secs(20)));
+    assert_eq!((poll.poll, again.poll), (Some(due.wall), Some(due.wall)));
+    schedule.finish(due, again.ticket, &unchanged("a"));
+    let calls: [(Call, bool); 3] = [
+        (|schedule, now, host| schedule.poll(now, &provider("app"), Some(host)), false),
+        (|schedule, now, host| schedule.hurry(now, &provider("app"), host), false),
+        (|schedule, now, host| schedule.bring_forward(now, &provider("app"), host), true),
+    ];
+    for (call, is_poll) in calls {
+        let now = at(due.monotonic + Duration::from_mins(1));
+        call(&mut schedule, now, &first);
+        let question = one(&mut schedule, now);
+        assert_eq!(question.poll.is_some(), is_poll);
+        schedule.finish(now, question.ticket, &unchanged("a"));
+        assert_eq!(schedule.tick(now), [], "it has been asked");
+    }
+}
+
+#[test]
+fn what_is_wanted_meanwhile_is_asked_as_wanted() {
+    let (app, first) = (provider("app"), host(0));
+    let mut schedule = schedule(1);
+    let poll = one(&mut schedule, secs(1));
+    schedule.poll(secs(2), &app, Some(&first));
+    schedule.finish(secs(3), poll.ticket, &unchanged("a"));
+    let wanted = one(&mut schedule, secs(3));
+    schedule.finish(secs(3), wanted.ticket, &failed());
+    let again = one(&mut schedule, secs(30));
+    assert_eq!((wanted.poll, again.poll), (None, None), "until it is answered");
+    schedule.finish(secs(30), again.ticket, &unchanged("a"));
+    schedule.bring_forward(secs(31), &app, &first);
+    assert!(one(&mut schedule, secs(31)).poll.is_some());
+}
+
+#[test]
+fn hosts_may_have_intervals_of_their_own() {
+    let (app, first) = (provider("app"), host(0));
+    let minute = Duration::from_mins(1);
+    for limits in [LIMITS, PATIENT] {
+        let mut schedule = Schedule::default();
+        schedule.set_provider(secs(0), &app, limits);
+        schedule.add_host(secs(0), &app, &first);
+        schedule.set_interval(secs(0), &app, &first, Some(minute));
+        let next = schedule.next_at().unwrap();
+        assert!(next <= secs(60).monotonic, "{next:?}");
+        let question = one(&mut schedule, secs(60));
+        schedule.finish(secs(60), question.ticket, &unchanged("a"));
+        let next = schedule.next_at().unwrap();
+        assert!(next > secs(60).monotonic && next <= secs(60 + 64).monotonic, "{next:?}");
+        // The provider's own interval is that of other hosts; a new leader is told the host's again, or keeps it.
+        schedule.set_provider(secs(61), &app, Limits { poll_interval: HOUR * 2, ..limits });
+        assert_eq!(schedule.next_at(), Some(next));
+        schedule.set_interval(secs(61), &app, &first, None);
+        assert!(schedule.next_at().unwrap() > next);
+        // What is due stays due.
+        schedule.poll(secs(62), &app, None);
+        schedule.set_interval(secs(62), &app, &first, Some(HOUR));
+        assert_eq!(schedule.tick(secs(62)).len(), 1);
+    }
+}
+
+#[test]
+fn without_polls_only_what_is_called_for_is_asked() {
+    let (app, first) = (provider("app"), host(0));
+    let silent = Limits { polls: false, ..PATIENT };
+    let mut schedule = Schedule::default();
+    schedule.set_provider(secs(0), &app, silent);
+    schedule.add_host(secs(0), &app, &first);
+    assert_eq!((schedule.tick(at(HOUR * 100)), schedule.next_at()), (vec![], None));
+    assert_eq!(schedule.status(secs(0), &app, &first).unwrap().due_in, None);
+    let now = at(HOUR * 100);
+    schedule.bring_forward(now, &app, &first);
+    let question = one(&mut schedule, now);
+    schedule.finish(now, question.ticket, &failed());
+    let retried = at(schedule.next_at().unwrap());
+    let question = one(&mut schedule, retried);
+    schedule.finish(retried, question.ticket, &unchanged("a"));
+    assert_eq!(schedule.next_at(), None);
+    schedule.set_provider(retried, &app, PATIENT);
+    assert!(schedule.next_at().is_some());
+}
+
+#[test]
+fn what_was_lacking_ends_pauses() {
+    let app = provider("app");
+    let mut schedule = schedule(2);
+    let questions = schedule.tick(secs(1));
+    schedule.finish(
+        secs(1),
+        questions[0].ticket,
+        &Reply::<ContentBytes>::from(Failure::Refused { status: 401 }),
+    );
+    schedule.finish(secs(1), questions[1].ticket, &content("a"));
+    schedule.retry_failed(secs(9), &app);
+    let retried = schedule.tick(secs(9));
+    assert_eq!(retried.len(), 1);
+    assert_eq!(retried[0].host, questions[0].host);
+}
+
+#[test]
+fn held_providers_are_asked_later() {
+    let app = provider("app");
+    let mut schedule = schedule(1);
+    schedule.hold(&app, true);
+    assert_eq!((schedule.tick(secs(9)), schedule.next_at()), (vec![], None));
+    schedule.poll(secs(9), &app, None);
+    schedule.hold(&app, false);
+    assert_eq!(one(&mut schedule, secs(9)).poll, None, "what is wanted meanwhile is kept");
+}
+
 /// 10 000 hosts with three providers that answer within a second, from nothing known to the end of the second hour.
 #[test]
 fn many_hosts_are_spread() {
@@ -289,7 +427,10 @@ enum Step {
     Remove(u8, usize),
     Poll(u8, Option<usize>),
     Hurry(u8, usize),
-    Configure(u8, u32, u64),
+    /// With so many at once, this generation, and whether hosts are asked about at once.
+    Configure(u8, u32, u64, bool),
+    Interval(u8, usize, Option<u64>),
+    Hold(u8, bool),
     Unconfigure(u8),
     Lead,
 }
@@ -302,8 +443,12 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (name.clone(), number.clone()).prop_map(|(name, number)| Step::Add(name, number)),
         1 => (name.clone(), number.clone()).prop_map(|(name, number)| Step::Remove(name, number)),
         1 => (name.clone(), prop::option::of(number.clone())).prop_map(|(name, number)| Step::Poll(name, number)),
-        1 => (name.clone(), number).prop_map(|(name, number)| Step::Hurry(name, number)),
-        1 => (name.clone(), 1_u32..4, 0_u64..3).prop_map(|(name, max, generation)| Step::Configure(name, max, generation)),
+        1 => (name.clone(), number.clone()).prop_map(|(name, number)| Step::Hurry(name, number)),
+        1 => (name.clone(), 1_u32..4, 0_u64..3, any::<bool>())
+            .prop_map(|(name, max, generation, asks)| Step::Configure(name, max, generation, asks)),
+        1 => (name.clone(), number, prop::option::of(600_u64..4_000))
+            .prop_map(|(name, number, secs)| Step::Interval(name, number, secs)),
+        1 => (name.clone(), any::<bool>()).prop_map(|(name, is_held)| Step::Hold(name, is_held)),
         1 => name.prop_map(Step::Unconfigure),
         1 => Just(Step::Lead),
     ]
@@ -314,6 +459,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Model {
     configured: BTreeMap<ProviderName, u32>,
     wanted: BTreeSet<(ProviderName, HostName)>,
+    held: BTreeSet<ProviderName>,
     under_way: Vec<Question>,
 }
 
@@ -322,6 +468,7 @@ impl Model {
         for (index, question) in asked.iter().enumerate() {
             let pair = (question.provider.clone(), question.host.clone());
             assert!(self.wanted.contains(&pair), "{question:?}");
+            assert!(!self.held.contains(&question.provider), "{question:?}");
             let is_same = |other: &&Question| (&other.provider, &other.host) == (&pair.0, &pair.1);
             assert!(self.under_way.iter().chain(&asked[..index]).find(is_same).is_none(), "twice: {pair:?}");
             let of_provider = |other: &&Question| other.provider == question.provider;
@@ -360,13 +507,30 @@ fn apply(step: &Step, now: Now, schedule: &mut Schedule, model: &mut Model) {
         }
         Step::Poll(number, at) => schedule.poll(now, &name(number), at.map(host).as_ref()),
         Step::Hurry(number, at) => schedule.hurry(now, &name(number), &host(at)),
-        Step::Configure(number, max_in_flight, generation) => {
-            schedule.set_provider(now, &name(number), Limits { max_in_flight, generation, ..LIMITS });
+        Step::Configure(number, max_in_flight, generation, asks_at_once) => {
+            let limits = Limits { max_in_flight, generation, asks_at_once, ..LIMITS };
+            schedule.set_provider(now, &name(number), limits);
+            // The caller holds it anew: one that has just been configured is not held.
+            schedule.hold(&name(number), false);
+            model.held.remove(&name(number));
             model.configured.insert(name(number), max_in_flight);
+        }
+        Step::Interval(number, at, secs) => {
+            let interval = secs.map(Duration::from_secs);
+            schedule.set_interval(now, &name(number), &host(at), interval);
+        }
+        Step::Hold(number, is_held) => {
+            schedule.hold(&name(number), is_held);
+            if is_held && model.configured.contains_key(&name(number)) {
+                model.held.insert(name(number));
+            } else {
+                model.held.remove(&name(number));
+            }
         }
         Step::Unconfigure(number) => {
             schedule.remove_provider(&name(number));
             model.configured.remove(&name(number));
+            model.held.remove(&name(number));
             model.wanted.retain(|(of, _)| *of != name(number));
         }
         Step::Lead => schedule.leadership_begins(now),
@@ -408,6 +572,9 @@ proptest! {
         }
         for question in model.under_way.drain(..) {
             schedule.finish(at(now), question.ticket, &unchanged("a"));
+        }
+        for name in &model.held {
+            schedule.hold(name, false);
         }
         let asked = settle(&mut schedule, now, now + HOUR * 3);
         prop_assert_eq!(&asked, &model.wanted);

@@ -2,9 +2,17 @@
 
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use os_upgrade_kernel::{ConfigProvider, ManifestOrder, StoredItem};
-use os_upgrade_protocol::{DesiredFence, HostKey, HostName, Manifest, Revision};
-use os_upgrade_provider_rules::{Reply, Ticket, Validator};
+use os_upgrade_protocol::{DesiredFence, HostKey, HostName, ItemId, Manifest, Revision};
+use os_upgrade_provider_rules::hooks::{DeviceMetadata, HookEvent};
+use os_upgrade_provider_rules::{ProviderName, Reply, Ticket, Validator};
+use uuid::Uuid;
+
+use crate::inventory::HostVersions;
+
+/// The largest versions of a host that a provider is told, in bytes: a request may be about many hosts.
+const VERSIONS_BYTES_MAX: usize = 32 * 1024;
 
 /// What became of a fence in the stream of what hosts are to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +38,7 @@ pub enum DesiredStored {
     Unknown,
 }
 
-/// Something for the driver to carry out. Each is answered with its outcome and the epoch.
+/// Something for the driver to carry out. Each is answered with its outcome, and the epoch if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deliver {
     /// Put this fence in place of an earlier one.
@@ -40,6 +48,26 @@ pub enum Deliver {
     Manifest { epoch: u64, fence: u64, since: u64, order: ManifestOrder, manifest: Manifest },
     /// Ask a provider. What it gives is sealed and stored under the fence at this sequence, unless its fingerprint is the one that is known.
     Ask { epoch: u64, fence: u64, question: Box<ProviderQuestion> },
+    /// Draw a token with which a provider of kind `hooks` may call back. Only its digest comes back; the token stays in memory.
+    DrawToken { provider: ProviderName },
+    /// Tell a provider of kind `hooks` of these events, in one request: each question has a [`ProviderQuestion::hook`], and all are to the same
+    /// provider. Each is answered on its own, and what is given for it is stored, as with [`Self::Ask`].
+    Call { epoch: u64, fence: u64, questions: Vec<ProviderQuestion> },
+}
+
+impl Deliver {
+    /// The same, with the `versions` of hosts among what a provider is told of them, unless they are many.
+    pub(crate) fn with_versions(mut self, versions: &OrdMap<HostName, HostVersions>) -> Self {
+        let Self::Call { questions, .. } = &mut self else { return self };
+        for ProviderQuestion { host, hook, .. } in questions {
+            let (Some(hook), Some(known)) = (hook, versions.get(host)) else { continue };
+            let json = serde_json::to_string(&known.versions).unwrap_or_default();
+            if (1..=VERSIONS_BYTES_MAX).contains(&json.len()) {
+                hook.metadata.annotations.insert("os-upgrade/versions".to_owned(), json);
+            }
+        }
+        self
+    }
 }
 
 /// What became of it.
@@ -51,6 +79,8 @@ pub enum Delivered {
     ManifestPublished { epoch: u64, order: ManifestOrder, outcome: DesiredStored },
     /// A provider was asked.
     ProviderAnswered { epoch: u64, ticket: Ticket, reply: ProviderReply },
+    /// A token was drawn: its SHA-256, in hex.
+    TokenDrawn { provider: ProviderName, digest: String },
 }
 
 /// What to ask a provider.
@@ -59,7 +89,7 @@ pub struct ProviderQuestion {
     pub ticket: Ticket,
     pub provider: Arc<ConfigProvider>,
     pub host: HostName,
-    /// The key to which what it gives is sealed.
+    /// The key to which what it gives is sealed; of no use for an `ON_ENROLLMENT_REQUEST`, after which nothing is.
     pub key: HostKey,
     /// What it is sealed for.
     pub sealed: Revision,
@@ -67,6 +97,33 @@ pub struct ProviderQuestion {
     pub validator: Option<Validator>,
     /// That of the item which the host is to have.
     pub fingerprint: Option<String>,
+    /// What a provider of kind `hooks` is told; absent for the others.
+    pub hook: Option<HookQuestion>,
+}
+
+/// An event of a host that a provider of kind `hooks` is told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookQuestion {
+    pub event: HookEvent,
+    /// The number that tells events of one kind apart.
+    pub cause: u64,
+    /// The same for whoever tells of the same event.
+    pub uuid: Uuid,
+    pub metadata: DeviceMetadata,
+    /// That of the metadata.
+    pub digest: u64,
+    /// The SHA-256 of the token with which the provider may call back, in hex.
+    pub token: String,
+    /// What the provider gave for the host; absent unless the host reports to have it.
+    pub applied: Option<AppliedHash>,
+}
+
+/// An item that a host has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedHash {
+    pub item: ItemId,
+    /// The hash of its configuration, sealed; absent if there was no key to seal it with.
+    pub hash: Option<String>,
 }
 
 /// A provider's reply: the content is the item that was made of it, or nothing if it is what the host is to have anyway.

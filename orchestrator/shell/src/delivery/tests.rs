@@ -1,15 +1,14 @@
 //! Delivery: under which fence, for which hosts, and what a repetition costs.
 
+mod hooks;
 mod leader;
 mod regressions;
 
-use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::SecretName;
 use os_upgrade_kernel::fact::EnrolmentFact;
-use os_upgrade_kernel::{Enlisted, SecretName, Trigger};
-use os_upgrade_protocol::{ApplicationName, GroupName, ItemId, RunId};
-use os_upgrade_provider_rules::Reply;
+use os_upgrade_protocol::ItemId;
 
-use self::leader::{APP, Leader, at, given, host, key};
+use self::leader::{APP, Leader, at, given, host, key, run_started, said};
 use super::*;
 
 #[test]
@@ -32,7 +31,7 @@ fn what_is_given_becomes_a_manifest() {
     let asked = leader.asked(3_600);
     let [(epoch, question)] = &asked[..] else { panic!("{asked:?}") };
     let validator = question.validator.clone().unwrap();
-    let unchanged = Reply { outcome: Outcome::Unchanged { validator }, retry_after: None };
+    let unchanged = said(Outcome::Unchanged { validator });
     assert_eq!(leader.answer(*epoch, question.ticket, unchanged), None);
     let polls = &leader.delivery.polls()[&question.provider.name];
     assert_eq!(polls[&host("h1")].confirmed_at, Some(at(leader.now).wall));
@@ -154,19 +153,9 @@ fn a_run_hurries_required_providers() {
     let mut leader = Leader::new(&required);
     leader.fence(3);
     let (epoch, question) = leader.asked(1).remove(0);
-    leader.answer(epoch, question.ticket, Reply { outcome: Outcome::Removed, retry_after: None });
+    leader.answer(epoch, question.ticket, said(Outcome::Removed));
     assert!(leader.asked(60).is_empty());
-    let enlisted = Enlisted {
-        host: host("h1"),
-        application: ApplicationName::new("app").unwrap(),
-        group: GroupName::new("default").unwrap(),
-        skipped: None,
-        unheard: false,
-    };
-    let rollout = Rollout { provider_wait: Some("15m".parse().unwrap()), ..Rollout::default() };
-    let trigger = Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: false };
-    let (run, not_after) = (RunId::new("r1").unwrap(), at(9_000).wall);
-    leader.commit(RunFact::Started { run, trigger, not_after, rollout, hosts: vec![enlisted] }.into());
+    leader.commit(run_started("h1"));
     assert_eq!(leader.asked(0).len(), 1);
 }
 

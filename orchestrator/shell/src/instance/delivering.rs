@@ -37,13 +37,14 @@ impl Instance {
             }
             Delivered::ProviderAnswered { epoch, ticket, reply } => {
                 let state = &self.follower.state;
-                let input = self.delivery.answered(now, epoch, (ticket, reply), state);
+                let inputs = self.delivery.answered(now, epoch, (ticket, reply), state);
                 self.show_polls();
-                if let (Some(input), Role::Leading(leading)) = (input, &mut self.role) {
-                    leading.push_reply(input, ticket);
+                if let Role::Leading(leading) = &mut self.role {
+                    leading.push_reply(inputs, ticket);
                 }
                 None
             }
+            Delivered::TokenDrawn { provider, digest } => self.delivery.token_drawn(now, &provider, digest),
         };
         if let Some(input) = input {
             self.decide_on(input);

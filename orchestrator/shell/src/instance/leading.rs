@@ -139,9 +139,14 @@ impl Leading {
         self.queue.push_back(Queued { input, caller: None, is_refused: false, reply_to: None });
     }
 
-    /// Queues `input`, which follows from the reply to the question with `ticket`.
-    pub(super) fn push_reply(&mut self, input: Input, ticket: Ticket) {
-        self.queue.push_back(Queued { input, caller: None, is_refused: false, reply_to: Some(ticket) });
+    /// Queues `inputs`, which follow from the reply to the question with `ticket`. It is decided once the last of them is.
+    pub(super) fn push_reply(&mut self, mut inputs: Vec<Input>, ticket: Ticket) {
+        let last = inputs.pop();
+        for input in inputs {
+            self.push(input);
+        }
+        let queued = |input| Queued { input, caller: None, is_refused: false, reply_to: Some(ticket) };
+        self.queue.extend(last.map(queued));
     }
 
     /// Queues `request`; `is_refused`: it is a lock request that is refused, as things are.

@@ -12,6 +12,7 @@ use imbl::OrdSet;
 use os_upgrade_kernel::{Configures, SeenHost};
 use os_upgrade_protocol::text::one_line;
 use os_upgrade_protocol::{Announcement, ApplicationName, limits};
+use os_upgrade_provider_rules::hooks::metadata_digest;
 
 /// The most applications of a host that count.
 pub const APPLICATIONS_MAX: usize = 16;
@@ -22,6 +23,8 @@ const GIVES_WAY_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// The most labels of a host that are kept.
 const LABELS_MAX: usize = 64;
+/// The longest machine id of a host, in bytes. Those of systemd have 32.
+const MACHINE_ID_BYTES_MAX: usize = limits::ID_BYTES_MAX;
 
 /// An announcement, as the bus stored it.
 #[derive(Debug)]
@@ -131,6 +134,19 @@ impl AnnouncedHost {
         boots.max_by_key(|(sequence, _)| *sequence).map(|(_, boot_id)| boot_id)
     }
 
+    /// The machine id that the worker announces which takes configuration; the first one, if that has none.
+    fn machine_id(&self) -> Option<String> {
+        let line = |announcement: &Announcement| {
+            let most = MACHINE_ID_BYTES_MAX;
+            let line = one_line(&limits::bounded(announcement.machine_id.as_ref()?, most), most);
+            (!line.is_empty()).then_some(line)
+        };
+        let announced = || self.applications.values().filter_map(|entry| entry.announced.as_deref());
+        let configuring = announced().find(|announced| announced.announcement.configures.is_some());
+        let of_configuring = configuring.and_then(|announced| line(&announced.announcement));
+        of_configuring.or_else(|| announced().find_map(|announced| line(&announced.announcement)))
+    }
+
     /// The applications that do not count; the first ones, if there are many.
     pub(super) fn refused(&self) -> &OrdSet<ApplicationName> {
         &self.refused
@@ -178,6 +194,8 @@ impl AnnouncedHost {
         }
         let mut seen = seen?;
         seen.refused = self.refused.clone();
+        seen.machine_id = self.machine_id();
+        seen.metadata_digest = metadata_digest(&seen.labels, seen.machine_id.as_deref());
         seen.boot_id = boot_id.cloned();
         // Any of its workers may get the command.
         seen.reboots_on_request = all_reboot;
@@ -304,6 +322,35 @@ mod tests {
         host.record(&application(1), 2, announced_in(1, Some("now"), 1));
         let seen = host.seen().unwrap().0;
         assert_eq!((seen.boot_id.as_deref(), seen.reboot_required), (Some("now"), None));
+    }
+
+    #[test]
+    fn the_machine_id_is_that_of_the_configured_worker() {
+        let mut host = AnnouncedHost::default();
+        let long = format!("m3\n{}", "x".repeat(1_000));
+        for (number, machine_id, takes_configuration, expected) in [
+            (4, None, false, None),
+            (3, Some(" \n"), false, None),
+            (5, Some("m5"), false, Some("m5")),
+            (2, Some("m2"), false, Some("m2")),
+            (6, None, true, Some("m2")),
+            (6, Some("m6"), true, Some("m6")),
+            (1, Some("m1"), false, Some("m6")),
+            // Of several that take configuration, the first one counts.
+            (0, Some("m0"), true, Some("m0")),
+        ] {
+            let Said::Announced(mut said) = announced(number) else { unreachable!() };
+            said.announcement.machine_id = machine_id.map(str::to_owned);
+            said.announcement.configures = takes_configuration.then(|| HostKey::new([1; 32]));
+            host.record(&application(number), number as u64, Said::Announced(said));
+            assert_eq!(host.seen().unwrap().0.machine_id.as_deref(), expected, "{number}");
+        }
+        let Said::Announced(mut said) = announced(0) else { unreachable!() };
+        (said.announcement.machine_id, said.announcement.configures) =
+            (Some(long), Some(HostKey::new([1; 32])));
+        host.record(&application(0), 9, Said::Announced(said));
+        let machine_id = host.seen().unwrap().0.machine_id.unwrap();
+        assert!(machine_id.starts_with("m3 x") && machine_id.len() <= MACHINE_ID_BYTES_MAX, "{machine_id}");
     }
 
     #[test]

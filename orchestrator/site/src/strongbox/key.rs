@@ -17,6 +17,8 @@ const KEY_BYTES: usize = 32;
 const CHECK: &str = "strongbox check";
 /// The text with which what fingerprints are made of begins, unlike that of the check.
 const FINGERPRINT: &str = "fingerprint of an item";
+/// The first line of what texts are sealed under that are no secrets with a name. It has spaces, which no name of a secret has.
+const TEXT: &str = "text of the site";
 
 /// A key: 32 random bytes, as text in base64. It is never displayed, and it is overwritten on drop.
 pub struct Key(Zeroizing<[u8; KEY_BYTES]>);
@@ -104,9 +106,23 @@ impl Key {
         origin: Option<&Origin>,
         sealed: &str,
     ) -> Result<Zeroizing<String>, CannotOpen> {
-        let opened = self.open_under(&label(name, origin), sealed)?;
-        let text = std::str::from_utf8(&opened).map_err(|_| CannotOpen)?;
-        Ok(Zeroizing::new(text.to_owned()))
+        self.open_text_under(&label(name, origin), sealed)
+    }
+
+    /// Seals `value` under `parts`, in this order: under other ones it is not opened.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn seal_text(&self, parts: &[&str], value: &str) -> Result<String, RandomError> {
+        self.seal_under(&text_label(parts), value.as_bytes())
+    }
+
+    /// Opens what was sealed under `parts`.
+    ///
+    /// # Errors
+    /// It was not sealed like that with this key.
+    pub fn open_text(&self, parts: &[&str], sealed: &str) -> Result<Zeroizing<String>, CannotOpen> {
+        self.open_text_under(&text_label(parts), sealed)
     }
 
     /// A value that is the same for the same `parts`. It tells nothing of them to who does not have the key, however short they are.
@@ -128,8 +144,8 @@ impl Key {
         UnboundKey::new(&AES_256_GCM, &self.0[..]).ok().map(LessSafeKey::new)
     }
 
-    /// Nonce, ciphertext and tag, in base64. A site's few secrets are far from the 2^32 at which random nonces may
-    /// collide.
+    /// Nonce, ciphertext and tag, in base64. A site's few secrets, and the hashes of what its hosts are to have, are far from the 2^32 at
+    /// which random nonces may collide.
     fn seal_under(&self, name: &str, value: &[u8]) -> Result<String, RandomError> {
         let mut nonce = [0; NONCE_LEN];
         random::fill(&mut nonce)?;
@@ -141,6 +157,12 @@ impl Key {
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), associated, &mut sealed)
             .map_err(|_| RandomError)?;
         Ok(BASE64_STANDARD.encode([&nonce[..], &sealed].concat()))
+    }
+
+    fn open_text_under(&self, name: &str, sealed: &str) -> Result<Zeroizing<String>, CannotOpen> {
+        let opened = self.open_under(name, sealed)?;
+        let text = std::str::from_utf8(&opened).map_err(|_| CannotOpen)?;
+        Ok(Zeroizing::new(text.to_owned()))
     }
 
     fn open_under(&self, name: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, CannotOpen> {
@@ -159,6 +181,11 @@ impl Key {
 /// What a secret is sealed under: its name, and its origin on a line of its own. No name has a line feed.
 fn label(name: &SecretName, origin: Option<&Origin>) -> String {
     origin.map_or_else(|| name.to_string(), |origin| format!("{name}\n{origin}"))
+}
+
+/// What a text is sealed under: `parts`, a line each, with their lengths, so that none runs into the next.
+fn text_label(parts: &[&str]) -> String {
+    parts.iter().fold(TEXT.to_owned(), |label, part| format!("{label}\n{} {part}", part.len()))
 }
 
 #[cfg(test)]
@@ -194,6 +221,30 @@ mod tests {
         for text in ["", "AAAA", "no base64!"] {
             assert_eq!(key.open(&name("a"), None, text).unwrap_err(), CannotOpen);
         }
+    }
+
+    #[test]
+    fn texts_are_opened_under_their_parts_alone() {
+        let (key, other) = (Key::random().unwrap(), Key::random().unwrap());
+        let sealed = key.seal_text(&["h1", "app", "i"], "2ab9").unwrap();
+        assert_eq!(**key.open_text(&["h1", "app", "i"], &sealed).unwrap(), *"2ab9");
+        assert_ne!(sealed, key.seal_text(&["h1", "app", "i"], "2ab9").unwrap(), "nonces are random");
+        for parts in [
+            &["h2", "app", "i"][..],
+            &["app", "h1", "i"],
+            &["h1", "app"],
+            &["h1", "app", "i", ""],
+            &["h1\n3 app", "i"],
+            &[],
+        ] {
+            assert_eq!(key.open_text(parts, &sealed).unwrap_err(), CannotOpen, "{parts:?}");
+        }
+        assert_eq!(other.open_text(&["h1", "app", "i"], &sealed).unwrap_err(), CannotOpen);
+        // Neither is a secret, nor is a secret such a text.
+        let secret = key.seal(&name("i"), None, "2ab9").unwrap();
+        assert_eq!(key.open_text(&["i"], &secret).unwrap_err(), CannotOpen);
+        let text = key.seal_text(&["i"], "2ab9").unwrap();
+        assert_eq!(key.open(&name("i"), None, &text).unwrap_err(), CannotOpen);
     }
 
     #[test]

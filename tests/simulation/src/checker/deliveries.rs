@@ -1,7 +1,9 @@
 //! What the checker sees of what hosts are to have.
 
+use os_upgrade_kernel::{Fact, State};
 use os_upgrade_protocol::{DesiredFence, HostName, ItemId, Manifest};
-use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_provider_rules::{ProviderName, Ticket};
+use os_upgrade_shell::delivery::ProviderQuestion;
 
 use super::Checker;
 use super::desired::Writer;
@@ -9,6 +11,49 @@ use super::violation::Violation;
 use crate::desired_stream::{DesiredStream, SealedItem};
 
 impl Checker {
+    /// A fact was added to the journal, which folds to `state`.
+    pub(super) fn delivery_fact(&mut self, fact: &Fact, state: &State) {
+        self.violations.record("desired.fact", self.desired.fact(fact, state));
+        self.violations.record("hooks.fact", self.hooks.fact(fact, state));
+    }
+
+    /// A process begins to lead.
+    pub(crate) fn hooks_led(&mut self, writer: Writer) {
+        self.hooks.led(self.now, writer);
+    }
+
+    /// A process, which knows `state`, tells a provider of events in one request, and awaits the answers to its calls before that with the tickets
+    /// `awaited`; `is_right`: its clock is.
+    pub(crate) fn hooks_called(
+        &mut self,
+        (writer, is_right): (Writer, bool),
+        questions: &[ProviderQuestion],
+        state: &State,
+        awaited: &[Ticket],
+    ) {
+        self.hooks.awaits(writer, awaited);
+        for question in questions {
+            let checked = self.hooks.called(self.now, (writer, is_right), question, state);
+            self.violations.record("hooks.called", checked);
+        }
+    }
+
+    /// A call reaches its provider.
+    pub(crate) fn hook_arrived(&mut self, question: &ProviderQuestion) {
+        self.hooks.arrived(question);
+    }
+
+    /// A process learns what a provider has answered.
+    pub(crate) fn hook_answered(&mut self, writer: Writer, ticket: Ticket, is_failure: bool) {
+        let checked = self.hooks.answered(self.now, writer, ticket, is_failure);
+        self.violations.record("hooks.answered", checked);
+    }
+
+    /// A provider that was not told that a host has joined it.
+    pub(crate) fn untold_join(&self) -> Option<String> {
+        self.hooks.untold_join()
+    }
+
     /// A provider changes its mind about a host.
     pub(crate) fn provider_said(&mut self, provider: &ProviderName, host: &HostName, word: Option<u64>) {
         self.desired.said(provider, host, word);
@@ -44,6 +89,7 @@ impl Checker {
     /// The stream was put back to an earlier moment, or everything around it was.
     pub(crate) fn desired_rolled_back(&mut self, stream: &DesiredStream, names: &[HostName]) {
         self.desired.rolled_back(stream, names);
+        self.hooks.rolled_back();
     }
 
     /// Long after the faults, hosts do not have what providers say.

@@ -35,12 +35,18 @@ impl World {
             }
         }
         self.after(delivery.act_every, Item::ActOnDelivery);
+        if delivery.hooks().next().is_some() {
+            self.after(delivery.act_every, Item::ActOnHooks);
+        }
     }
 
-    fn change_word(&mut self, provider: &ConfigProvider, host: usize) {
+    pub(super) fn change_word(&mut self, provider: &ConfigProvider, host: usize) {
         let (name, host) = (&provider.name, self.hosts[host].name.clone());
         let word = self.words.change(&mut self.rng, name, &host);
         self.checker.provider_said(name, &host, word);
+        if provider.is_hooks() {
+            self.hook_providers.changed(name, &host);
+        }
         self.trace.record(self.now, || format!("{name} has {word:?} for {host}"));
     }
 
@@ -127,6 +133,11 @@ impl World {
         host.kill();
         let boot = host.boot;
         self.after(SECOND, Item::StartWorker { host: index, boot });
+        self.announce_again(index);
+    }
+
+    /// A host announces itself anew, which every instance hears that is connected.
+    pub(super) fn announce_again(&mut self, index: usize) {
         for instance in 0..self.instances.len() {
             if self.is_linked(Peer::Instance(instance)) {
                 let (boot, latency) = (self.instances[instance].boot, self.latency());
@@ -140,9 +151,13 @@ impl World {
     pub(super) fn is_delivered(&mut self) -> bool {
         let Some(delivery) = &self.plan.delivery else { return true };
         let removes_host = delivery.removes_host;
+        let lacks = |world: &Self, state: &State| {
+            let lacking = world.hosts.iter().find_map(|host| world.lacks(host, state));
+            lacking.or_else(|| world.checker.untold_join())
+        };
         if !self.until_granted("the keys of all hosts are approved", World::approval_of_keys)
-            || !self
-                .until_delivered(|world, state| world.hosts.iter().find_map(|host| world.lacks(host, state)))
+            || !self.is_called_back()
+            || !self.until_delivered(lacks)
         {
             return false;
         }
@@ -255,7 +270,7 @@ impl World {
             let said = self.words.of(&provider.name, &host.name).filter(|_| provider.selects(&host.name));
             let name = provider.name.as_str();
             let has = host.contents.get(name).copied();
-            let may_keep = keeps(provider) || host.forgotten.contains(name);
+            let may_keep = keeps(provider, &host.name) || host.forgotten.contains(name);
             let is_right = has == said || said.is_none() && may_keep;
             (!is_right).then(|| format!("{} has {has:?} of {}, not {said:?}", host.name, provider.name))
         })

@@ -23,6 +23,7 @@ impl World {
             self.checker.answered(call, outcome);
             self.outside.record(self.now, || outside::answer(call, outcome));
             self.operators.answered(call, outcome);
+            self.hook_providers.answered(call, outcome);
             return;
         };
         if !self.is_linked(Peer::Instance(index)) {

@@ -42,6 +42,10 @@ impl World {
                 let what = DesiredRequest::Ask { epoch, fence, question };
                 (what, Delivered::ProviderAnswered { epoch, ticket, reply })
             }
+            Deliver::DrawToken { provider } => return self.draw_token(index, provider),
+            Deliver::Call { epoch, fence, questions } => {
+                return self.call_provider(index, (epoch, fence), questions);
+            }
         };
         self.send_request(index, RequestKind::Desired(what), Event::Delivered(fallback));
     }
@@ -87,6 +91,7 @@ impl World {
             DesiredRequest::Ask { epoch, fence, question } => {
                 self.provider_is_asked(request, (*epoch, *fence), question);
             }
+            DesiredRequest::Call { .. } => self.provider_is_called(request, desired),
             DesiredRequest::Item { .. } => self.item_arrives(request, desired),
         }
     }
@@ -124,7 +129,7 @@ impl World {
         }
     }
 
-    /// A provider is asked. What it has is sealed by the process that has asked, and stored.
+    /// A provider is asked.
     fn provider_is_asked(
         &mut self,
         request: &Request,
@@ -136,6 +141,17 @@ impl World {
             return self.at(late, Item::Arrive(Box::new(request.clone())));
         }
         let reply = self.provider_says(question);
+        self.provider_replies(request, (epoch, fence), question, reply);
+    }
+
+    /// A provider's reply reaches the process that has asked. What it gives is sealed by that, and stored.
+    pub(super) fn provider_replies(
+        &mut self,
+        request: &Request,
+        (epoch, fence): (u64, u64),
+        question: &ProviderQuestion,
+        reply: ProviderReply,
+    ) {
         if let Outcome::Content { content: Some(stored), .. } = &reply.outcome {
             let item = self.sealed(question, stored);
             let id = stored.id.clone();
@@ -162,7 +178,7 @@ impl World {
             let failure = self.rng.choice(failures).expect("not empty");
             let may_pause = matches!(failure, Failure::Unavailable { .. } | Failure::Throttled);
             let retry_after = (may_pause && self.rng.bool()).then(|| Duration::from_secs(self.rng.u64(..60)));
-            return Reply { outcome: Outcome::Failed(failure), retry_after };
+            return Reply { outcome: Outcome::Failed(failure), retry_after, poll_interval: None };
         }
         let (provider, host) = (question.provider.name.clone(), self.sabotage_question(&question.host));
         let outcome = match self.words.of(&provider, &host) {
@@ -172,10 +188,14 @@ impl World {
             None => Outcome::Removed,
             Some(content) => self.provider_gives(question, content),
         };
-        Reply { outcome, retry_after: None }
+        Reply { outcome, retry_after: None, poll_interval: None }
     }
 
-    fn provider_gives(&mut self, question: &ProviderQuestion, content: u64) -> Outcome<Option<StoredItem>> {
+    pub(super) fn provider_gives(
+        &mut self,
+        question: &ProviderQuestion,
+        content: u64,
+    ) -> Outcome<Option<StoredItem>> {
         let Some(delivery) = &self.plan.delivery else { return Outcome::Removed };
         let text = format!("content {content}");
         let etag = delivery.has_etags.then(|| format!("\"{content}\""));
@@ -191,7 +211,7 @@ impl World {
         }
         let id = ItemId::new(&format!("item-{}-{content}", self.words.next_item())).expect("a valid id");
         let (key, sealed, bytes) = (question.key, question.sealed, text.len() as u64);
-        let content = Some(StoredItem { id, bytes, key, sealed, fingerprint });
+        let content = Some(StoredItem { id, bytes, key, sealed, fingerprint, hash: None });
         Outcome::Content { content, validator }
     }
 

@@ -35,7 +35,7 @@ use crate::request::{Request, RequestKind};
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
 
 /// How long an orchestrator waits for the bus, and for the lock server.
-const TIMEOUT: Micros = 3 * SECOND;
+pub(super) const TIMEOUT: Micros = 3 * SECOND;
 
 impl World {
     pub(super) fn start(&mut self, index: usize) {
@@ -90,6 +90,9 @@ impl World {
             announcement.boot_id = Some(boot_id(self.bus.announced(&host.name)));
         }
         announcement.configures = host.key();
+        if host.hall > 0 {
+            announcement.labels.insert("hall".to_owned(), host.hall.to_string());
+        }
         let payload = announcement.to_payload().into();
         let host = host.name.clone();
         let message =
@@ -174,6 +177,7 @@ impl World {
             let nonce = self.instances[index].nonce();
             self.checker.retry_later(&nonce, done.job().system(), *retry_after);
         }
+        self.provider_answered(index, &event);
         let Some(event) = self.sabotage_event(index, event) else { return };
         let instance = &mut self.instances[index];
         let nonce = instance.nonce();
@@ -305,7 +309,7 @@ impl World {
             }
             Action::Stopped => self.kill(index),
             Action::Warn(Warning::Halted(halt)) => self.halted(index, &halt),
-            Action::Warn(Warning::Leading) => self.checker.leadership_began(),
+            Action::Warn(Warning::Leading) => self.leadership_began(index),
             Action::Warn(
                 Warning::Inventory { .. }
                 | Warning::Clock { .. }
@@ -540,7 +544,7 @@ impl World {
         };
         self.after(MILLI, Item::Process { instance: index, boot, what });
         let event = self.sabotage_queue_journal(self.sabotage_journal(index, event));
-        let event = self.sabotage_desired_journal(event);
+        let event = self.sabotage_hook_journal(index, self.sabotage_desired_journal(event));
         self.deliver_event(index, self.read_by(index, event));
     }
 

@@ -34,7 +34,7 @@ use tower::ServiceExt as _;
 use super::connections::Connection;
 use super::sending::{Sending, hold_until_sent};
 use super::{CutOff, Endless, Limits};
-use crate::http::dialect::nested;
+use crate::http::dialect::{Dialects, nested};
 use crate::http::refusal::Refusal;
 
 /// How long a client may take to send the headers of a request, and how long a connection may be idle.
@@ -67,7 +67,11 @@ pub(crate) async fn serve_router(
     let graceful = GracefulShutdown::new();
     let service = Service {
         router,
-        plain: nested(https_only(Dialect::Specification), https_only(Dialect::FleetLock)),
+        plain: nested(Dialects {
+            specification: https_only(Dialect::Specification),
+            fleet_lock: https_only(Dialect::FleetLock),
+            call_backs: https_only(Dialect::CallBack),
+        }),
         tls: tls.clone(),
         handshakes: Arc::clone(limits.handshakes()),
         shutdown: shutdown.clone(),

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::text::ITEM_STATES;
 use os_upgrade_kernel::{ConfigProvider, Withholding};
+use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_site::published_state::PublishedState;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -13,10 +14,11 @@ use crate::bodies::configuration;
 use crate::resources::providers::selected;
 
 type ByProvider = Family<[(&'static str, String); 1], Gauge>;
+type ByProviderAndWord = Family<[(&'static str, String); 2], Gauge>;
 
 /// Describes the providers and what hosts have of them at `now`.
 pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now: DateTime<Utc>) {
-    let hosts = Family::<[(&'static str, String); 2], Gauge>::default();
+    let (hosts, pending) = (ByProviderAndWord::default(), ByProviderAndWord::default());
     let (failed, failing, oldest) = (ByProvider::default(), ByProvider::default(), ByProvider::default());
     for provider in published.state.config.iter().flat_map(|config| &config.config_providers) {
         let labels = [("provider", provider.name.to_string())];
@@ -30,6 +32,9 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
         for host in selected(published, provider) {
             let state = configuration::progress(published, provider, host).state.to_string();
             hosts.get_or_create(&[("provider", provider.name.to_string()), ("state", state)]).inc();
+        }
+        if provider.is_hooks() {
+            count_pending(&pending, published, provider);
         }
         let Some(polled) = Polled::of(published, provider, now) else { continue };
         failing.get_or_create(&labels).set(number(polled.failing));
@@ -45,6 +50,8 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
     registry.register("os_upgrade_provider_failing_hosts", help, failing);
     let help = "How long ago the provider last said what a host is to have, of the host for which that is longest; of the leader only";
     registry.register("os_upgrade_provider_oldest_confirmation_seconds", help, oldest);
+    let help = "Events of hosts of which the provider, of kind hooks, is still to be told";
+    registry.register("os_upgrade_provider_pending_events", help, pending);
     let reasons = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     let of = |why: Withholding| match why {
         Withholding::Restored => [("reason", "restored")],
@@ -61,6 +68,20 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
     let help =
         "Whether the stream of what hosts are to have is that of another site, as the leader has found";
     registry.register("os_upgrade_crossed_site", help, gauge(published.crossed_site.is_some().into()));
+}
+
+/// Counts the events of which `provider`, of kind `hooks`, is still to be told.
+fn count_pending(pending: &ByProviderAndWord, published: &PublishedState, provider: &ConfigProvider) {
+    let labels =
+        |event: HookEvent| [("provider", provider.name.to_string()), ("event", event.as_str().to_owned())];
+    for event in HookEvent::ALL {
+        pending.get_or_create(&labels(event)).set(0);
+    }
+    let known = published.state.desired.hooks.get(&provider.name);
+    let devices = known.into_iter().flat_map(|known| known.devices.values());
+    for event in devices.flat_map(|device| device.pending.keys()) {
+        pending.get_or_create(&labels(*event)).inc();
+    }
 }
 
 /// What a provider has said of all its hosts to this leader.

@@ -71,7 +71,9 @@ fn is_settled(step: &Step<'_>, after: &State) {
         | Input::Purged { .. }
         | Input::ItemStored { .. }
         | Input::ItemRevoked { .. }
-        | Input::ManifestStored { .. } => {
+        | Input::ManifestStored { .. }
+        | Input::HookTokenDrawn { .. }
+        | Input::HookAnswered { .. } => {
             assert_eq!(again(step.input), [], "{:?} once more", step.input);
         }
         Input::Request(_) | Input::JobDone(_) | Input::NodesSeen | Input::Tick => {}

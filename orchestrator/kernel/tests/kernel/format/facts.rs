@@ -11,6 +11,7 @@ use os_upgrade_kernel::{
     OnFailure, Outstanding, RebootSettings, Reclaim, SecretName, Settings, Trigger,
 };
 use os_upgrade_protocol::{HostKey, ItemId, Revision};
+use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_provider_rules::{Failure, Origin, ProviderName};
 
 use super::*;
@@ -76,6 +77,11 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Desired(DesiredFact::UnknownItemsFound { .. }) => 49,
         Fact::Desired(DesiredFact::ProviderFailed { .. }) => 50,
         Fact::Desired(DesiredFact::ProviderRecovered { .. }) => 51,
+        Fact::Desired(DesiredFact::HookTokenDrawn { .. }) => 52,
+        Fact::Desired(DesiredFact::HookTokensRevoked { .. }) => 53,
+        Fact::Desired(DesiredFact::HookAnswered { .. }) => 54,
+        Fact::Desired(DesiredFact::HookMetadataChanged { .. }) => 55,
+        Fact::Desired(DesiredFact::CallbackReceived { .. }) => 56,
     }
 }
 
@@ -88,7 +94,7 @@ fn revision() -> Revision {
 }
 
 /// What `app` gave for h1 is stored.
-pub(super) fn item_stored(fingerprint: Option<&str>) -> DesiredFact {
+pub(super) fn item_stored(fingerprint: Option<&str>, hash: Option<&str>) -> DesiredFact {
     DesiredFact::ItemStored {
         host: host("h1"),
         provider: provider(),
@@ -96,7 +102,14 @@ pub(super) fn item_stored(fingerprint: Option<&str>) -> DesiredFact {
         bytes: 600,
         sealed: revision(),
         fingerprint: fingerprint.map(ToOwned::to_owned),
+        hash: hash.map(ToOwned::to_owned),
     }
+}
+
+/// `app` has answered to `event`, of which it was told because of `cause`.
+fn hook_answered(event: HookEvent, cause: u64, poll_interval: Option<u64>) -> DesiredFact {
+    let (provider, host) = (provider(), host("h1"));
+    DesiredFact::HookAnswered { provider, host, event, cause, metadata: u64::MAX, poll_interval }
 }
 
 /// `app` fails for every host.
@@ -414,14 +427,21 @@ fn facts() {
             r#"{"type":"secret-kept","name":"files","sealed":"c2VjcmV0","origin":"https://files.example","actor":"eve"}"#,
         ),
         (
-            item_stored(Some("c2FtZQ==")).into(),
+            item_stored(Some("c2FtZQ=="), None).into(),
             concat!(
                 r#"{"type":"item-stored","host":"h1","provider":"app","item":"Zm9v","bytes":600,"#,
                 r#""sealed":{"epoch":0,"sequence":7},"fingerprint":"c2FtZQ=="}"#
             ),
         ),
         (
-            item_stored(None).into(),
+            item_stored(None, Some("aGFzaA==")).into(),
+            concat!(
+                r#"{"type":"item-stored","host":"h1","provider":"app","item":"Zm9v","bytes":600,"#,
+                r#""sealed":{"epoch":0,"sequence":7},"hash":"aGFzaA=="}"#
+            ),
+        ),
+        (
+            item_stored(None, None).into(),
             concat!(
                 r#"{"type":"item-stored","host":"h1","provider":"app","item":"Zm9v","bytes":600,"#,
                 r#""sealed":{"epoch":0,"sequence":7}}"#
@@ -466,6 +486,36 @@ fn facts() {
         (
             DesiredFact::ProviderRecovered { provider: provider() }.into(),
             r#"{"type":"provider-recovered","provider":"app"}"#,
+        ),
+        (
+            DesiredFact::HookTokenDrawn { provider: provider(), digest: "e3b0".to_owned() }.into(),
+            r#"{"type":"hook-token-drawn","provider":"app","digest":"e3b0"}"#,
+        ),
+        (
+            DesiredFact::HookTokensRevoked { provider: provider(), actor: "eve".to_owned() }.into(),
+            r#"{"type":"hook-tokens-revoked","provider":"app","actor":"eve"}"#,
+        ),
+        (
+            hook_answered(HookEvent::FleetJoin, 7, None).into(),
+            concat!(
+                r#"{"type":"hook-answered","provider":"app","host":"h1","event":"ON_FLEET_JOIN","cause":7,"#,
+                r#""metadata":18446744073709551615}"#
+            ),
+        ),
+        (
+            hook_answered(HookEvent::DevicePoll, 0, Some(3600)).into(),
+            concat!(
+                r#"{"type":"hook-answered","provider":"app","host":"h1","event":"ON_DEVICE_POLL","cause":0,"#,
+                r#""metadata":18446744073709551615,"poll-interval":3600}"#
+            ),
+        ),
+        (
+            DesiredFact::HookMetadataChanged { provider: provider(), hosts: vec![host("h1")] }.into(),
+            r#"{"type":"hook-metadata-changed","provider":"app","hosts":["h1"]}"#,
+        ),
+        (
+            DesiredFact::CallbackReceived { provider: provider(), hosts: vec![host("h1")] }.into(),
+            r#"{"type":"callback-received","provider":"app","hosts":["h1"]}"#,
         ),
         (
             Fact::Secret(SecretFact::Removed {

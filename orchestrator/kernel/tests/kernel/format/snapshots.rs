@@ -86,6 +86,17 @@ fn ignored() -> Fact {
 fn state_with_every_field() {
     let time = "2026-11-21T01:00:00Z";
     let mut state: State = serde_json::from_value(json!({
+        "desired": { "changes": 0, "hosts": {}, "causes": 7, "hooks": { "app": {
+            "tokens": ["e3b0"],
+            "devices": { "h1": {
+                "pending": {
+                    "ON_FLEET_JOIN": 3, "ON_DEVICE_METADATA_UPDATE": 6, "ON_DEVICE_SPEC_UPDATE": 7,
+                },
+                "spec": 7,
+                "told": { "digest": u64::MAX, "since": time },
+                "poll-interval": 3600,
+            } },
+        } } },
         "settings": Settings::default(),
         "config": config(),
         "config-revision": 1,
@@ -124,10 +135,10 @@ fn state_with_every_field() {
         unrecorded: 0,
     };
     let paused = PauseFact::Paused { cause: paused(), until: Some(start()) };
-    let stored = super::facts::item_stored(Some("c2FtZQ=="));
+    let stored = super::facts::item_stored(Some("c2FtZQ=="), None);
     let revision = Revision { epoch: 0, sequence: 1 };
     let manifest = DesiredFact::ManifestStored { host: host.clone(), revision };
-    let again = super::facts::item_stored(None);
+    let again = super::facts::item_stored(None, Some("aGFzaA=="));
     let resumed = DesiredFact::DeliveryResumed { host: Some(host.clone()), epoch: 1, actor: actor.clone() };
     let resumed_all = DesiredFact::DeliveryResumed { host: None, epoch: 1, actor: actor.clone() };
     let failed = super::facts::provider_failed();

@@ -1,9 +1,12 @@
 //! A leader with two hosts, for the tests of delivery.
 
 use chrono::DateTime;
+use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact};
-use os_upgrade_kernel::{Config, Configures, Decision, SeenHost, Settings, StoredItem, decide};
-use os_upgrade_protocol::{ApplicationName, HostKey, ItemId, Manifest};
+use os_upgrade_kernel::{
+    Config, Configures, Decision, Enlisted, SeenHost, Settings, StoredItem, Trigger, decide,
+};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostKey, ItemId, Manifest, RunId};
 use os_upgrade_provider_rules::{Reply, Validator};
 
 use super::super::*;
@@ -96,7 +99,10 @@ impl Leader {
         let begun = self.after(seconds).into_iter();
         let asked = begun.filter_map(|deliver| match deliver {
             Deliver::Ask { epoch, question, .. } => Some((epoch, *question)),
-            Deliver::Fence { .. } | Deliver::Manifest { .. } => None,
+            Deliver::Fence { .. }
+            | Deliver::Manifest { .. }
+            | Deliver::DrawToken { .. }
+            | Deliver::Call { .. } => None,
         });
         asked.collect()
     }
@@ -117,7 +123,10 @@ impl Leader {
         let begun = self.after(0);
         let mut manifests = begun.into_iter().filter_map(|deliver| match deliver {
             Deliver::Manifest { epoch, order, manifest, .. } => Some((epoch, order, manifest)),
-            Deliver::Fence { .. } | Deliver::Ask { .. } => None,
+            Deliver::Fence { .. }
+            | Deliver::Ask { .. }
+            | Deliver::DrawToken { .. }
+            | Deliver::Call { .. } => None,
         });
         let manifest = manifests.next().unwrap();
         assert!(manifests.next().is_none());
@@ -126,9 +135,10 @@ impl Leader {
 
     /// What is to be decided after a reply. It is decided for the rest of delivery at once.
     pub(super) fn answer(&mut self, epoch: u64, ticket: Ticket, reply: ProviderReply) -> Option<Input> {
-        let input = self.delivery.answered(at(self.now), epoch, (ticket, reply), &self.state);
+        let mut inputs = self.delivery.answered(at(self.now), epoch, (ticket, reply), &self.state);
         self.delivery.replies_decided(at(self.now), &[ticket]);
-        input
+        assert!(inputs.len() <= 1, "{inputs:?}");
+        inputs.pop()
     }
 }
 
@@ -143,7 +153,28 @@ pub(super) fn given(id: &str, question: &ProviderQuestion) -> ProviderReply {
         key: question.key,
         sealed: question.sealed,
         fingerprint: Some(id.to_owned()),
+        hash: None,
     };
     let validator = Validator::new(id.as_bytes(), None, None, None);
-    Reply { outcome: Outcome::Content { content: Some(item), validator }, retry_after: None }
+    said(Outcome::Content { content: Some(item), validator })
+}
+
+/// A reply that says nothing of when to ask again.
+pub(super) fn said(outcome: Outcome<Option<StoredItem>>) -> ProviderReply {
+    Reply { outcome, retry_after: None, poll_interval: None }
+}
+
+/// A run that waits for providers has started with this host.
+pub(super) fn run_started(name: &str) -> Fact {
+    let enlisted = Enlisted {
+        host: host(name),
+        application: ApplicationName::new("app").unwrap(),
+        group: GroupName::new("default").unwrap(),
+        skipped: None,
+        unheard: false,
+    };
+    let rollout = Rollout { provider_wait: Some("15m".parse().unwrap()), ..Rollout::default() };
+    let trigger = Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: false };
+    let (run, not_after) = (RunId::new("r1").unwrap(), at(9_000).wall);
+    RunFact::Started { run, trigger, not_after, rollout, hosts: vec![enlisted] }.into()
 }

@@ -2,10 +2,10 @@
 
 use os_upgrade_kernel::fact::{ConfigFact, DesiredFact, EnrolmentFact};
 use os_upgrade_kernel::{Config, Fact, Input, Record};
-use os_upgrade_provider_rules::{Outcome, ProviderName, Reply, Validator};
+use os_upgrade_provider_rules::{Outcome, ProviderName, Validator};
 
 use super::super::{Deliver, DesiredFenced, DesiredStored};
-use super::leader::{APP, Leader, at, given, host, key};
+use super::leader::{APP, Leader, at, given, host, key, said};
 
 fn approved() -> Fact {
     EnrolmentFact::HostsApproved { hosts: vec![host("h1")], actor: "eve".to_owned() }.into()
@@ -63,8 +63,7 @@ fn what_was_revoked_for_a_moment_is_asked_for_anew() {
             (&question.validator, question.fingerprint.as_deref()),
             (&Some(validator.clone()), Some("a"))
         );
-        let unchanged =
-            || Reply { outcome: Outcome::Unchanged { validator: validator.clone() }, retry_after: None };
+        let unchanged = || said(Outcome::Unchanged { validator: validator.clone() });
         leader.answer(epoch, question.ticket, unchanged());
         leader.commit_all(facts.clone());
         let (epoch, question) = leader.question();
@@ -94,7 +93,7 @@ fn reply_counts_once_it_is_decided() {
         |leader: &Leader| leader.delivery.polls()[&question.provider.name][&host("h1")].confirmed_at;
     let before = confirmed(&leader);
     let reply = (question.ticket, given("b", &question));
-    let input = leader.delivery.answered(at(leader.now), epoch, reply, &leader.state).unwrap();
+    let input = leader.delivery.answered(at(leader.now), epoch, reply, &leader.state).pop().unwrap();
     leader.delivery.committed(&polled(), at(leader.now));
     assert_eq!((confirmed(&leader), leader.asked(60)), (before, vec![]));
     assert_eq!(leader.decide(&input), ["item-stored"]);
@@ -110,8 +109,8 @@ fn undecided_replies_end_with_the_leadership() {
     let mut leader = leader();
     let (epoch, question) = leader.question();
     let reply = (question.ticket, given("b", &question));
-    let input = leader.delivery.answered(at(leader.now), epoch, reply, &leader.state);
-    assert!(matches!(input, Some(Input::ItemStored { .. })));
+    let inputs = leader.delivery.answered(at(leader.now), epoch, reply, &leader.state);
+    assert!(matches!(inputs[..], [Input::ItemStored { .. }]));
     leader.delivery.leadership_begins(at(leader.now));
     leader.fence(8);
     let (_, question) = leader.question();

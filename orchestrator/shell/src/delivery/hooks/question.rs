@@ -1,0 +1,34 @@
+//! What a provider is told of an event, and of how many at once.
+
+use os_upgrade_kernel::{ConfigProvider, ItemState, State, View};
+use os_upgrade_protocol::HostName;
+use os_upgrade_provider_rules::hooks::{HookEvent, event_uuid};
+
+use crate::delivery::action::{AppliedHash, HookQuestion};
+
+/// What `provider` is told of an event of `host`. It may call back with the token that has the digest `token`.
+pub(super) fn hook_question(
+    (state, view): (&State, &View),
+    provider: &ConfigProvider,
+    host: &HostName,
+    (event, cause): (HookEvent, u64),
+    token: &str,
+) -> HookQuestion {
+    let name = &provider.name;
+    let is_applied = state.item_state(view, host, name) == ItemState::Applied;
+    let item = state.desired.item(host, name).filter(|_| is_applied);
+    HookQuestion {
+        event,
+        cause,
+        uuid: event_uuid(name, host, event, state.epoch(), cause),
+        metadata: state.hook_device_metadata(view, provider, host),
+        digest: view.metadata_digest(host),
+        token: token.to_owned(),
+        applied: item.map(|item| AppliedHash { item: item.id.clone(), hash: item.hash.clone() }),
+    }
+}
+
+/// How many questions a request to `provider` has at most.
+pub(super) fn batch_size(provider: &ConfigProvider) -> usize {
+    usize::try_from(provider.batch_size).unwrap_or(usize::MAX).max(1)
+}
