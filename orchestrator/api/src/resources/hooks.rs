@@ -33,6 +33,9 @@ use crate::http::{authorization, extract, reply};
 /// The routes, which check the caller themselves.
 pub(crate) const DECLARATIONS: [&Declaration; 1] = [CALL_BACK.declaration()];
 
+/// How many hosts a record names: a follower passes no larger requests on.
+const HOSTS_AT_ONCE: usize = 1_000;
+
 const _: () = assert!(Dialect::CallBack.body_bytes_max() == CALLBACK_BYTES_MAX);
 
 /// The routes in the dialect of call-backs, below their prefix.
@@ -102,11 +105,11 @@ async fn call_back(State(api): State<Api>, request: Request) -> Response {
 
 /// The provider that was sent the token of a request. Every token of every provider is compared, whichever is the right one.
 fn caller<'a>(state: &'a Site, headers: &HeaderMap) -> Result<&'a ProviderName, Denied> {
-    let presented = bearer(headers)?;
+    let presented = CallbackToken::digest_of(&bearer(headers)?).ok_or(Denied::Invalid)?;
     let mut found = None;
     for (name, provider) in &state.desired.hooks {
         for digest in &provider.tokens {
-            if CallbackToken::is_digest_of(&presented, digest) {
+            if CallbackToken::is_same_digest(&presented, digest) {
                 found = Some(name);
             }
         }
@@ -115,7 +118,9 @@ fn caller<'a>(state: &'a Site, headers: &HeaderMap) -> Result<&'a ProviderName, 
 }
 
 fn too_many(provider: &ProviderName, wait: Duration) -> Response {
-    let message = format!("provider {provider} calls back too often: name more hosts in one call-back");
+    let message = format!(
+        "provider {provider} calls back too often: about fewer hosts, or with more of them in one call-back"
+    );
     let mut response = Problem::new(StatusCode::TOO_MANY_REQUESTS, message).into_response();
     retry_after(&mut response, wait.as_secs() + 1);
     response
@@ -139,8 +144,13 @@ async fn answer(
         return Ok((Outcome::Refused, accepted(&answer)?));
     }
     let hosts: Vec<HostName> = hosts.into_iter().collect();
-    let operation = DesiredOperation::CallBack { provider: name.clone(), hosts: hosts.clone() };
-    api.site.request(kernel::Request::new(format!("provider:{name}"), operation)).await??;
+    if let Err(wait) = api.call_back_rate.admit_hosts(name, hosts.len()) {
+        return Ok((Outcome::TooMany, too_many(name, wait)));
+    }
+    for part in hosts.chunks(HOSTS_AT_ONCE) {
+        let operation = DesiredOperation::CallBack { provider: name.clone(), hosts: part.to_vec() };
+        api.site.request(kernel::Request::new(format!("provider:{name}"), operation)).await??;
+    }
     let device_names = hosts.iter().map(|host| host.as_str().into()).collect();
     let update = AcceptedUpdate { config_name: name.as_str().into(), device_names };
     let answer = CallBackAnswer { accepted: vec![update], refused };

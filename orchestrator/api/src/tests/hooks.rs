@@ -208,7 +208,8 @@ async fn call_backs_are_limited_by_provider() {
     }
     assert!(answers.len() > BURST.get() as usize, "{}", answers.len());
     let (status, headers, answer) = answers.last().unwrap();
-    let expected = error("provider app calls back too often: name more hosts in one call-back");
+    let expected =
+        error("provider app calls back too often: about fewer hosts, or with more of them in one call-back");
     assert_eq!((*status, answer), (429, &expected));
     assert_eq!(headers["retry-after"], "1");
     assert_eq!(call_back(&api, net.as_str(), "[]").await.0, 202);

@@ -19,8 +19,8 @@ impl State {
             }
             DesiredFact::ItemRevoked { host, provider } => self.desired.revoke(host, provider),
             DesiredFact::ManifestStored { host, revision } => self.desired.stored(host, *revision),
-            // The leader asks; nothing is known of the answer yet.
-            DesiredFact::PollRequested { .. } => {}
+            // A file server is asked by the leader, which has no need to know of this later.
+            DesiredFact::PollRequested { provider, host, .. } => self.apply_poll(provider, host.as_ref()),
             DesiredFact::DeliveryResumed { host: Some(host), epoch, .. } => self.desired.resume(host, *epoch),
             DesiredFact::DeliveryResumed { host: None, epoch, .. } => self.desired.resumed = *epoch,
             DesiredFact::UnknownItemsFound { hosts } => self.desired.unknown_found(hosts),

@@ -60,6 +60,14 @@ impl State {
         }
     }
 
+    /// An operator wants the provider, if it is of kind `hooks`, to be asked about `host`, or about all: it is told of a new spec.
+    pub(super) fn apply_poll(&mut self, provider: &ProviderName, host: Option<&HostName>) {
+        let devices = self.desired.hooks.get(provider).map(|known| known.devices.clone()).unwrap_or_default();
+        let hosts: Vec<HostName> =
+            devices.keys().filter(|&it| host.is_none_or(|host| host == it)).cloned().collect();
+        self.apply_callback(provider, &hosts);
+    }
+
     /// A key of `host` was approved: it joins the providers that select it, whatever they were told of it before.
     pub(crate) fn join_providers(&mut self, host: &HostName) {
         self.desired.forget_device(host);
@@ -98,6 +106,10 @@ impl State {
         let name = &provider.name;
         let devices = self.desired.hooks.get(name).map(|known| known.devices.clone()).unwrap_or_default();
         let is_other = earlier.is_some_and(|earlier| !earlier.is_same_question(provider));
+        // Another server must not call back with what the one before was sent, nor that one any more.
+        if earlier.is_some_and(|earlier| earlier.url.origin() != provider.url.origin()) {
+            self.apply_tokens_revoked(name);
+        }
         for host in devices.keys() {
             let is_selected = provider.selects(host);
             if let Some(device) = self.desired.hook_device_mut(name, host) {

@@ -45,7 +45,7 @@ impl State {
             owner: DeviceMetadata::owner_of(&provider.name),
             annotations: annotations(seen),
             generation: i64::try_from(spec).unwrap_or(i64::MAX),
-            resource_version: spec.to_string(),
+            resource_version: format!("{spec}-{:x}", view.metadata_digest(host)),
             creation_timestamp: self.enrolled_since(view, host),
         }
     }
@@ -78,11 +78,14 @@ impl State {
             let told = device.told.filter(|told| now - told.since >= METADATA_PAUSE);
             told.is_some_and(|told| told.digest != view.metadata_digest(host))
         };
-        let changed = self.hosts_of(view, provider).filter(|&host| {
-            let device = known.devices.get(host).filter(|device| !device.pending.contains_key(&event));
-            device.is_some_and(|device| is_changed(host, device))
+        let changed = known.devices.iter().filter(|&(host, device)| {
+            !device.pending.contains_key(&event)
+                && is_changed(host, device)
+                && provider.selects(host)
+                && self.enrolled(host).takes_part()
+                && self.has_approved_key(view, host)
         });
-        let hosts: Vec<HostName> = changed.take(CHANGED_AT_ONCE_MAX).cloned().collect();
+        let hosts: Vec<HostName> = changed.take(CHANGED_AT_ONCE_MAX).map(|(host, _)| host.clone()).collect();
         let provider = provider.name.clone();
         (!hosts.is_empty()).then_some(DesiredFact::HookMetadataChanged { provider, hosts })
     }

@@ -77,7 +77,10 @@ impl State {
             let poll = polls.get(&provider.name).and_then(|polls| polls.get(host));
             let confirmed = poll.and_then(|poll| poll.confirmed_at);
             let is_fresh = |at: DateTime<Utc>| now - at <= provider.max_age.to_delta();
-            if !confirmed.is_some_and(is_fresh) {
+            // It may have said so before the run, or before it called back.
+            let device = self.hook_device(&provider.name, host);
+            let is_told = device.is_none_or(|device| device.pending.is_empty());
+            if !is_told || !confirmed.is_some_and(is_fresh) {
                 let failure = poll.and_then(|poll| poll.failure.clone());
                 return Some(ConfigurationWait::Provider { failure });
             }

@@ -1,12 +1,13 @@
 //! What providers of kind `hooks` are to be told of hosts: that they join, new specs and metadata. And tokens and call-backs.
 
 use chrono::TimeDelta;
+use imbl::OrdMap;
 use os_upgrade_kernel::desired::{CALLBACK_TOKENS_MAX, HookDevice, ToldMetadata};
 use os_upgrade_kernel::fact::DesiredFact;
 use os_upgrade_kernel::{
     Accepted, Answer, ConfigOperation, Configures, DesiredOperation, DesiredRefusal, EnrolmentOperation,
-    Expected, Fact, Input, Operation, Reachability, Record, Refusal, Request, Restoration, RestoreSource,
-    SeenHost, StoredItem, restoration,
+    Expected, Fact, HostStatus, Input, Operation, Poll, Reachability, Record, Refusal, Request, Restoration,
+    RestoreSource, SeenHost, StoredItem, restoration,
 };
 use os_upgrade_protocol::{HostKey, ItemId};
 use os_upgrade_provider_rules::ProviderName;
@@ -507,6 +508,45 @@ fn what_hooks_revoke_is_revoked() {
     assert!(hash(&site).is_some());
 }
 
+/// What a required provider has said before a run does not count for it.
+#[test]
+fn required_hosts_wait_for_the_answer() {
+    let mut site = joined(r#","required":true,"selector":{"names":["h1"]}"#);
+    let confirmed = Poll { confirmed_at: Some(site.now), failures: 0, failure: None };
+    let polls = OrdMap::unit(host("h1"), confirmed);
+    site.view.polls = Some(OrdMap::unit(app(), polls));
+    perform(&mut site, "trigger r1");
+    perform(&mut site, "deliver");
+    let statuses = |site: &Site| {
+        let run = site.state.run.as_ref().unwrap();
+        ["h1", "h2"].map(|name| run.host(&host(name)).unwrap().status)
+    };
+    assert_eq!(statuses(&site), [HostStatus::Pending, HostStatus::Preparing]);
+    let [due] = pending(&site, "h1").unwrap()[..] else { panic!("{:?}", pending(&site, "h1")) };
+    answer(&mut site, "h1", due);
+    assert_eq!(statuses(&site)[0], HostStatus::Preparing);
+}
+
+#[test]
+fn operators_can_have_providers_told() {
+    let mut site = joined("");
+    let poll = |host| DesiredOperation::Poll { provider: app(), host };
+    request(&mut site, poll(Some(host("h1")))).unwrap();
+    assert_eq!(told(&site), [Some(vec![SPEC]), Some(vec![])]);
+    request(&mut site, poll(None)).unwrap();
+    assert_eq!(told(&site), [Some(vec![SPEC]), Some(vec![SPEC])]);
+}
+
+#[test]
+fn tokens_do_not_outlive_their_server() {
+    let mut site = joined("");
+    draw(&mut site, "a");
+    configure(&mut site, &hooks("").replace("hooks.example/", "hooks.example/v2"));
+    assert_eq!(tokens(&site), ["a"]);
+    configure(&mut site, &hooks("").replace("hooks.example", "other.example"));
+    assert_eq!(tokens(&site), Vec::<String>::new());
+}
+
 #[test]
 fn devices_have_the_metadata_of_their_hosts() {
     let mut site = joined("");
@@ -515,6 +555,7 @@ fn devices_have_the_metadata_of_their_hosts() {
     seen.applications.insert(application("web"));
     (seen.machine_id, seen.boot_id) = (Some("m".to_owned()), Some("b".to_owned()));
     seen.group = Some(group("edge"));
+    digested(&mut site, "h1");
     request(&mut site, call_back("h1")).unwrap();
     let texts = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -534,7 +575,7 @@ fn devices_have_the_metadata_of_their_hosts() {
             ("os-upgrade/group", "edge"),
         ]),
         generation: 3,
-        resource_version: "3".to_owned(),
+        resource_version: format!("3-{:x}", digest(&site, "h1")),
         creation_timestamp: start(),
     };
     assert_eq!(metadata("h1"), expected);
@@ -544,7 +585,7 @@ fn devices_have_the_metadata_of_their_hosts() {
         owner: "Fleet/app".to_owned(),
         annotations: texts(&[("os-upgrade/applications", "debian")]),
         generation: 0,
-        resource_version: "0".to_owned(),
+        resource_version: format!("0-{:x}", digest(&site, "h2")),
         creation_timestamp: start(),
     };
     assert_eq!(metadata("h2"), expected);

@@ -9,7 +9,8 @@ use data_url::DataUrl;
 use data_url::forgiving_base64::DecodeError;
 use ignition_config::{Config, Error, Warning, v3_6};
 use os_upgrade_protocol::limits::ITEM_BYTES_MAX;
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -22,15 +23,15 @@ pub const FILES_MAX: usize = 256;
 /// The longest name of an unknown key that is told.
 const KEY_BYTES_MAX: usize = 64;
 const DATA: &str = "data:";
+/// The longest configuration, in bytes: contents may be escaped byte for byte, and there are paths beside them.
+const JSON_BYTES_MAX: usize = 3 * ITEM_BYTES_MAX + FILES_MAX * 4096;
 
 /// The files of the configuration `json`, and their contents.
 pub(super) fn read_ignition(json: &str) -> Result<(Vec<GivenFile>, ContentBytes), ConfigurationProblem> {
+    check_size(json)?;
     let files = supported(parse(json)?)?;
     if files.is_empty() {
         return Err(ConfigurationProblem::NoFiles);
-    }
-    if files.len() > FILES_MAX {
-        return Err(ConfigurationProblem::TooManyFiles { limit: FILES_MAX });
     }
     let source = |file: &v3_6::File| file.contents.as_ref()?.source.as_ref().map(String::len);
     // No content is longer than its URL. A vector that grows leaves copies of it behind.
@@ -46,6 +47,25 @@ pub(super) fn read_ignition(json: &str) -> Result<(Vec<GivenFile>, ContentBytes)
         given.push(file);
     }
     Ok((given, ContentBytes::new(mem::take::<Vec<u8>>(&mut bytes))))
+}
+
+/// Refuses what would take too much memory once it is parsed.
+fn check_size(json: &str) -> Result<(), ConfigurationProblem> {
+    #[derive(Deserialize)]
+    struct Counted {
+        storage: Option<Storage>,
+    }
+    #[derive(Deserialize)]
+    struct Storage {
+        files: Option<Vec<IgnoredAny>>,
+    }
+    if json.len() > JSON_BYTES_MAX {
+        return Err(ConfigurationProblem::TooLarge { limit: ITEM_BYTES_MAX });
+    }
+    // What is wrong with another form is said when it is parsed.
+    let counted: Option<Counted> = serde_json::from_str(json).ok();
+    let files = counted.and_then(|counted| counted.storage?.files).map_or(0, |files| files.len());
+    if files > FILES_MAX { Err(ConfigurationProblem::TooManyFiles { limit: FILES_MAX }) } else { Ok(()) }
 }
 
 /// Parses a configuration of any known version, as one of the last: each version has what the earlier ones have.
@@ -69,6 +89,7 @@ fn parse(json: &str) -> Result<v3_6::Config, ConfigurationProblem> {
     if let Some(warning) = unknown.first() {
         return Err(ConfigurationProblem::Unsupported { key: unknown_key(warning) });
     }
+    drop(config);
     serde_json::from_str(json).map_err(|error| malformed(&error))
 }
 

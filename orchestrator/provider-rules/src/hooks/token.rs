@@ -12,6 +12,8 @@ use crate::digest::hex_of;
 
 /// How many random bytes make a token.
 pub const CALLBACK_TOKEN_BYTES: usize = 32;
+/// How long its text is: four characters for three bytes, without padding.
+const TOKEN_CHARS: usize = (CALLBACK_TOKEN_BYTES * 4).div_ceil(3);
 
 /// The secret that a provider presents when it calls back: 43 characters of base64url. It is in calls, which are sent to the provider;
 /// `Debug` leaves it out, and it is cleared from memory when dropped. What is kept of it is its digest.
@@ -34,9 +36,14 @@ impl CallbackToken {
         hex_of(self.0.as_bytes())
     }
 
-    /// Whether `digest` is that of what somebody `presented`, compared in constant time.
-    pub fn is_digest_of(presented: &str, digest: &str) -> bool {
-        hex_of(presented.as_bytes()).as_bytes().ct_eq(digest.as_bytes()).into()
+    /// The digest of what somebody `presented`; `None` if it cannot be a token, however long it is.
+    pub fn digest_of(presented: &str) -> Option<String> {
+        (presented.len() == TOKEN_CHARS).then(|| hex_of(presented.as_bytes()))
+    }
+
+    /// Whether the digests are the same, compared in constant time.
+    pub fn is_same_digest(one: &str, other: &str) -> bool {
+        one.as_bytes().ct_eq(other.as_bytes()).into()
     }
 }
 
@@ -63,7 +70,11 @@ mod tests {
         assert_eq!(token.as_str(), "-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s");
         let (text, digest) = (token.as_str(), token.digest());
         let other = CallbackToken::from_bytes(&[0xfc; 32]).digest();
-        assert!(CallbackToken::is_digest_of(text, &digest));
+        let is_digest_of = |presented: &str, digest: &str| {
+            let presented = CallbackToken::digest_of(presented);
+            presented.is_some_and(|presented| CallbackToken::is_same_digest(&presented, digest))
+        };
+        assert!(is_digest_of(text, &digest));
         let digest = digest.as_str();
         for (presented, digest) in [
             (text, other.as_str()),
@@ -74,7 +85,7 @@ mod tests {
             (digest, digest),
             ("", digest),
         ] {
-            assert!(!CallbackToken::is_digest_of(presented, digest), "{presented} {digest}");
+            assert!(!is_digest_of(presented, digest), "{presented} {digest}");
         }
     }
 
