@@ -53,7 +53,8 @@ pub struct Providers {
 #[derive(Debug)]
 pub struct Made {
     pub item: SealedItem,
-    /// A value that is the same for the same content, file and key of the host; absent without the key of the strongbox.
+    /// A value that is the same for the same content, file, key of the host and, of kind `hooks`, hash of the provider; absent without the
+    /// key of the strongbox.
     pub fingerprint: Option<String>,
     /// The hash that a provider of kind `hooks` is told once the host has it, sealed; absent without the key of the strongbox.
     pub hash: Option<String>,
@@ -62,7 +63,7 @@ pub struct Made {
 /// What an item is made of.
 struct Ingredients<'a> {
     files: Vec<FileEntry>,
-    /// What the fingerprint has of the files.
+    /// What the fingerprint covers besides the bytes and the key: the files and, of kind `hooks`, the hash.
     target: String,
     bytes: &'a ContentBytes,
     /// The provider's hash of it, if it is told that.
@@ -174,13 +175,13 @@ impl Providers {
     }
 
     /// Drops what is kept of providers that `state` does not have: their clients, with their connections and client certificates, and their
-    /// tokens.
+    /// tokens. Drops hashes of hosts that have no approved key as well.
     pub fn retain_configured(&self, state: &State) {
         let config = state.config.as_ref();
         let is_configured =
             |name: &ProviderName| config.is_some_and(|config| config.provider(name).is_some());
         self.http.retain(is_configured);
-        self.hooks.retain(is_configured);
+        self.hooks.retain(is_configured, |host| state.enrolment.keys.contains_key(host));
     }
 
     /// How `provider` is asked, and with which credentials.
@@ -204,8 +205,16 @@ impl Providers {
     /// Tells `provider` of the events of `calls`.
     async fn post(&self, provider: &ConfigProvider, calls: &[Call<'_>]) -> Result<HookReply, Failure> {
         let (definition, credentials) = self.prepare(provider)?;
-        let client = self.http.client(&provider.name, &definition)?;
-        hooks::post(&client, &provider.name, calls, credentials.as_ref()).await
+        let name = &provider.name;
+        let client = self.http.client(name, &definition)?;
+        let reply = hooks::post(&client, name, calls, credentials.as_ref()).await?;
+        let elements = reply.foreign;
+        if self.hooks.has_begun_foreign(name, &reply) {
+            tracing::warn!(provider = %name, elements, "a provider answers to what it was not told");
+        } else if elements > 0 {
+            tracing::debug!(provider = %name, elements, "a provider still answers to what it was not told");
+        }
+        Ok(reply)
     }
 
     /// Tells the provider of `questions` of their events.
@@ -263,7 +272,8 @@ impl Providers {
                     let file = configured_file(&question.provider);
                     files.extend(file.map(|file| file.entry(bytes.as_slice().len())));
                 }
-                let target = format!("{files:?}");
+                // Other JSON may give the same files. It is delivered, since the provider is told its hash only once the host has it.
+                let target = format!("{files:?} {hash}");
                 let validator = hooks::validator(&target, &bytes);
                 // The host that waits for approval has no key yet to which it could be sealed.
                 let event = question.hook.as_ref().map(|hook| hook.event);

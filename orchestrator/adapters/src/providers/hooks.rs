@@ -12,7 +12,8 @@ use os_upgrade_kernel::CALLBACK_TOKENS_MAX;
 use os_upgrade_platform::random::{self, RandomError};
 use os_upgrade_protocol::{FileEntry, HostName, ItemId};
 use os_upgrade_provider_rules::hooks::{
-    AskedMember, CALLBACK_TOKEN_BYTES, Call, CallbackToken, GivenFile, HookAnswer, HookReply, call_body,
+    AskedMember, CALLBACK_TOKEN_BYTES, Call, CallbackToken, GivenFile, HookAnswer, HookOutcome, HookReply,
+    call_body,
 };
 use os_upgrade_provider_rules::{ContentBytes, Failure, ProviderName, Validator};
 use reqwest::header;
@@ -20,6 +21,9 @@ use zeroize::Zeroizing;
 
 use super::client::{Client, Received, named};
 use super::credentials::Credentials;
+
+/// How many hashes are kept of a host: that of the item which it has, and that of the next one, whose publish may fail.
+const HASHES_MAX: usize = 2;
 
 /// What is kept of providers in memory. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -30,14 +34,16 @@ pub(super) struct HookMemory(Arc<Mutex<BTreeMap<ProviderName, Kept>>>);
 struct Kept {
     /// Tokens by their digests, the oldest first. As many as the state has.
     tokens: Vec<(String, CallbackToken)>,
-    /// The hash of the last item of each host whose hash could not be sealed.
-    hashes: BTreeMap<HostName, (ItemId, Zeroizing<String>)>,
+    /// The hashes of items of each host that could not be sealed, [`HASHES_MAX`] at most, the one used last at the end.
+    hashes: BTreeMap<HostName, Vec<(ItemId, Zeroizing<String>)>>,
+    /// Whether its last answer had elements about no call of the request.
+    has_foreign: bool,
 }
 
 /// The hashes are left out: that of a short secret tells it.
 impl fmt::Debug for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tokens, {} hashes", self.tokens.len(), self.hashes.len())
+        write!(f, "{} tokens, hashes of {} hosts", self.tokens.len(), self.hashes.len())
     }
 }
 
@@ -61,28 +67,59 @@ impl HookMemory {
         tokens.find(|(known, _)| known == digest).map(|(_, token)| token.clone())
     }
 
-    /// Keeps the hash of an item of `host`, in place of that of an earlier one.
+    /// Keeps the hash of an item of `host`, in place of the one that was used longest ago.
     pub(super) fn keep_hash(&self, provider: &ProviderName, host: &HostName, item: &ItemId, hash: &str) {
         let hash = Zeroizing::new(hash.to_owned());
         let mut kept = self.lock();
         let hashes = &mut kept.entry(provider.clone()).or_default().hashes;
-        hashes.insert(host.clone(), (item.clone(), hash));
+        let hashes = hashes.entry(host.clone()).or_default();
+        hashes.push((item.clone(), hash));
+        let surplus = hashes.len().saturating_sub(HASHES_MAX);
+        hashes.drain(..surplus);
     }
 
-    /// The hash of `item`, if it is the last one of `host` and was kept.
+    /// The hash of `item` of `host`, if it is kept. It outlives others, so that failed publishes do not replace it.
     pub(super) fn hash(
         &self,
         provider: &ProviderName,
         host: &HostName,
         item: &ItemId,
     ) -> Option<Zeroizing<String>> {
-        let kept = self.lock();
-        let (known, hash) = kept.get(provider)?.hashes.get(host)?;
-        (known == item).then(|| hash.clone())
+        let mut kept = self.lock();
+        let hashes = kept.get_mut(provider)?.hashes.get_mut(host)?;
+        let index = hashes.iter().position(|(known, _)| known == item)?;
+        let used = hashes.remove(index);
+        let hash = used.1.clone();
+        hashes.push(used);
+        Some(hash)
     }
 
-    pub(super) fn retain(&self, is_configured: impl Fn(&ProviderName) -> bool) {
-        self.lock().retain(|name, _| is_configured(name));
+    /// Notes whether a `reply` of `provider` has elements about no call of the request. Returns whether it has, and the one before had none.
+    /// A request that failed as a whole says nothing of that.
+    pub(super) fn has_begun_foreign(&self, provider: &ProviderName, reply: &HookReply) -> bool {
+        let mut kept = self.lock();
+        if reply.foreign > 0 {
+            let known = kept.entry(provider.clone()).or_default();
+            return !std::mem::replace(&mut known.has_foreign, true);
+        }
+        let has_answer = reply.members.iter().any(|member| !matches!(member.outcome, HookOutcome::Failed(_)));
+        if let Some(known) = kept.get_mut(provider).filter(|_| has_answer) {
+            known.has_foreign = false;
+        }
+        false
+    }
+
+    /// Keeps only providers that are configured, and only hashes of hosts that have a key.
+    pub(super) fn retain(
+        &self,
+        is_configured: impl Fn(&ProviderName) -> bool,
+        has_key: impl Fn(&HostName) -> bool,
+    ) {
+        let mut kept = self.lock();
+        kept.retain(|name, _| is_configured(name));
+        for known in kept.values_mut() {
+            known.hashes.retain(|host, _| has_key(host));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ProviderName, Kept>> {
@@ -113,11 +150,7 @@ pub(super) async fn post(
         content_encoding: named(&headers, header::CONTENT_ENCODING),
         body,
     };
-    let reply = answer.interpret(provider, &asked, Utc::now());
-    if reply.foreign > 0 {
-        tracing::warn!(%provider, elements = reply.foreign, "a provider answers to what it was not told");
-    }
-    Ok(reply)
+    Ok(answer.interpret(provider, &asked, Utc::now()))
 }
 
 fn asked(call: &Call<'_>) -> AskedMember {
@@ -125,10 +158,10 @@ fn asked(call: &Call<'_>) -> AskedMember {
     AskedMember { event, uuid, host }
 }
 
-/// By what it is known that a provider gives the same again, with the files described by `target`. It is for this process alone: the provider
-/// is told the hash instead.
+/// By what it is known that a provider gives the same again: `target`, which describes the files and the hash, and the contents. It is for this
+/// process alone: the provider is told the hash instead.
 pub(super) fn validator(target: &str, bytes: &ContentBytes) -> Validator {
-    // No description of files has a line feed.
+    // No target has a line feed.
     let all = Zeroizing::new([target.as_bytes(), b"\n", bytes.as_slice()].concat());
     Validator::new(&all, None, None, None)
 }

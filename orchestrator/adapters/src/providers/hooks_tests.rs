@@ -6,6 +6,7 @@ use axum::Router;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_kernel::{Config, PinnedKey};
 use os_upgrade_protocol::{Content, HostKey, ItemId, Revision};
 use os_upgrade_provider_rules::hooks::{CallbackToken, DeviceMetadata};
 use os_upgrade_provider_rules::{ANSWER_BYTES_MAX, MemberProblem};
@@ -270,13 +271,115 @@ async fn the_hash_of_what_is_applied_is_told() {
             let Outcome::Content { content, .. } = reply.outcome else { panic!("{reply:?}") };
             assert_eq!(content.is_none(), first.fingerprint.is_some());
             if let Some(again) = content {
-                // In memory, it takes the place of the first one.
+                // In memory, it is kept beside the first one.
                 question.hook.as_mut().unwrap().applied = applied(&again.item.id, &again);
                 call_with(&providers, &question).await;
                 assert_eq!(hook_hash(&hook), HASH);
             }
         }
     }
+}
+
+/// Other JSON that gives the same files is another configuration: its hash is told once the host has it.
+#[tokio::test]
+async fn other_json_with_the_same_files_is_given_anew() {
+    let sealing = Strongbox::default();
+    assert!(sealing.unseal(&os_upgrade_kernel::Strongbox::default(), Key::random().unwrap()));
+    for strongbox in [Strongbox::default(), sealing] {
+        let version = Arc::new(Mutex::new("3.3.0"));
+        let given = Arc::clone(&version);
+        let hook = Hook::each(move |_| {
+            let file = json!({ "path": "/etc/app.conf", "contents": { "source": "data:,level%3D3" } });
+            let ignition = json!({ "version": *given.lock().unwrap() });
+            json!({ "configuration": { "ignition": ignition, "storage": { "files": [file] } } })
+        });
+        let server = hook.serve().await;
+        let providers = providers(strongbox);
+        let mut question = questions(&providers, &provider(&server, ""), &["h1"]).remove(0);
+        for again in [false, true] {
+            let reply = call_with(&providers, &question).await;
+            let Outcome::Content { validator, .. } = &reply.outcome else { panic!("{again}: {reply:?}") };
+            question.validator = Some(validator.clone());
+            let made = made(reply);
+            question.fingerprint.clone_from(&made.fingerprint);
+            question.hook.as_mut().unwrap().applied =
+                Some(AppliedHash { item: made.item.id.clone(), hash: made.hash.clone() });
+            assert_eq!(opened(&question, &made).bytes, b"level=3");
+            // The same JSON is not given again, with and without the validator of this process.
+            let reply = call_with(&providers, &question).await;
+            assert_eq!(Some(validator_of(&reply)), question.validator.as_ref());
+            if question.fingerprint.is_some() {
+                let asked = ProviderQuestion { validator: None, ..question.clone() };
+                let reply = call_with(&providers, &asked).await;
+                assert!(matches!(reply.outcome, Outcome::Content { content: None, .. }), "{reply:?}");
+            }
+            *version.lock().unwrap() = "3.4.0";
+        }
+        let told: Vec<Value> = hook.take().iter().map(|calls| calls[0]["last_config_hash"].clone()).collect();
+        let (first, last) = (&told[1], &told[told.len() - 1]);
+        assert!(first != last && [first, last].iter().all(|hash| **hash != ""), "{told:?}");
+    }
+}
+
+/// A publish that fails leaves the host with what it had, however often that happens.
+#[tokio::test]
+async fn hashes_outlive_failed_publishes() {
+    let hook = Hook::each(|_| json!({ "configuration": "level=3" }));
+    let server = hook.serve().await;
+    let providers = providers(Strongbox::default());
+    let mut question = questions(&providers, &provider(&server, ""), &["h1"]).remove(0);
+    let first = made(call_with(&providers, &question).await);
+    question.hook.as_mut().unwrap().applied = Some(AppliedHash { item: first.item.id, hash: None });
+    for attempt in 0..4 {
+        // Nobody stores what is made.
+        made(call_with(&providers, &question).await);
+        assert_eq!(hook_hash(&hook), HASH, "{attempt}");
+    }
+}
+
+#[tokio::test]
+async fn hashes_are_kept_of_hosts_with_a_key() {
+    let providers = providers(Strongbox::default());
+    let server = Hook::each(|_| json!({})).serve().await;
+    let provider = provider(&server, "");
+    let (name, item) = (&provider.name, ItemId::new("1").unwrap());
+    let mut state = State::default();
+    let config_providers = vec![(*provider).clone()];
+    state.config = Some(Arc::new(Config { config_providers, ..Config::default() }));
+    let pinned = PinnedKey { key: key().public(), actor: None, since: Utc::now() };
+    state.enrolment.keys.insert(host("h1"), pinned);
+    for host in ["h1", "h2"].map(host) {
+        providers.hooks.keep_hash(name, &host, &item, HASH);
+    }
+    providers.retain_configured(&state);
+    let is_kept = |name_of_host| providers.hooks.hash(name, &host(name_of_host), &item).is_some();
+    assert_eq!(["h1", "h2"].map(is_kept), [true, false]);
+}
+
+/// The first answer with foreign elements is worth a warning, the next ones are not, until one has none.
+#[tokio::test]
+async fn foreign_elements_are_warned_of_once() {
+    let is_foreign = Arc::new(Mutex::new(true));
+    let adds = Arc::clone(&is_foreign);
+    let hook = Hook::new(move |calls| {
+        let own = json!({ "event_uuid": calls[0]["event_uuid"] });
+        let foreign = json!({ "event_uuid": "4711" });
+        let elements = if *adds.lock().unwrap() { vec![own, foreign] } else { vec![own] };
+        Value::from(elements).to_string().into_response()
+    });
+    let server = hook.serve().await;
+    let providers = providers(Strongbox::default());
+    let question = questions(&providers, &provider(&server, ""), &["h1"]).remove(0);
+    let foreign = || HookReply { members: Vec::new(), foreign: 1, retry_after: None };
+    let failed = HookReply { members: vec![Failure::TimedOut.into()], foreign: 0, retry_after: None };
+    call_with(&providers, &question).await;
+    let name = &question.provider.name;
+    assert!(!providers.hooks.has_begun_foreign(name, &foreign()), "the call has been warned of");
+    assert!(!providers.hooks.has_begun_foreign(name, &failed));
+    assert!(!providers.hooks.has_begun_foreign(name, &foreign()), "a failure says nothing of that");
+    *is_foreign.lock().unwrap() = false;
+    call_with(&providers, &question).await;
+    assert!(providers.hooks.has_begun_foreign(name, &foreign()));
 }
 
 /// The hash that was told last.

@@ -57,6 +57,11 @@ impl Hooks {
         self.enrolment_requests.forget();
     }
 
+    /// `provider` was defined anew: the next [`Self::follow`] brings every device with something pending forward.
+    pub(super) fn forget_provider(&mut self, provider: &ProviderName) {
+        self.known.remove(provider);
+    }
+
     /// `providers` are those of kind `hooks` from now on.
     pub(super) fn configured(
         &mut self,
@@ -112,7 +117,8 @@ impl Hooks {
         (state, view): (&State, &View),
     ) -> Option<HookQuestion> {
         let token = self.tokens.in_force(&provider.name)?;
-        let (event, cause) = choose(state.hook_device(&provider.name, &asked.host), asked.poll);
+        let poll = asked.poll.filter(|_| provider.hears(HookEvent::DevicePoll));
+        let (event, cause) = choose(state.hook_device(&provider.name, &asked.host), poll);
         let question = hook_question((state, view), provider, &asked.host, (event, cause), token);
         let had_item = state.desired.item(&asked.host, &provider.name).is_some();
         let about = AskedEvent { event, cause, metadata: question.digest, had_item };
@@ -232,7 +238,7 @@ fn interval_of(device: &HookDevice) -> Option<Duration> {
 }
 
 /// The event that a provider is told of, with its cause: the first one that it is still to be told of. Else it is polled, if that was due at
-/// `poll`, or asked what the host is to have now.
+/// `poll`, or asked what the host is to have now. `poll` is absent for a provider that does not hear polls.
 fn choose(device: Option<&HookDevice>, poll: Option<DateTime<Utc>>) -> (HookEvent, u64) {
     if let Some((event, cause)) = device.and_then(|device| device.pending.iter().next()) {
         return (*event, *cause);

@@ -142,6 +142,8 @@ impl Providers {
         if known.as_ref().is_none_or(|known| !known.provider.is_same_question(provider)) {
             self.generation += 1;
             self.polls.remove(name);
+            // The schedule forgets its hosts, so those with something pending have to be brought forward again.
+            self.hooks.forget_provider(name);
         }
         let is_hooks = provider.is_hooks();
         let limits = Limits {

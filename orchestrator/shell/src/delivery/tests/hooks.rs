@@ -256,6 +256,44 @@ fn providers_that_hear_no_polls_are_not_polled() {
     assert_eq!(about(&again), about(&question), "what the host is to have is as it was");
 }
 
+/// A provider that hears of no new specs gets none when it is redefined, so what is pending has to be told without one.
+#[test]
+fn redefined_providers_are_told_what_is_pending() {
+    let joins = with(r#""events":["ON_FLEET_JOIN"]"#);
+    for events in [r#""events":["ON_FLEET_JOIN"]"#, r#""events":["ON_FLEET_JOIN","ON_DEVICE_POLL"]"#] {
+        let mut leader = ready(&joins);
+        let question = call(&mut leader, 1);
+        assert_eq!(answer(&mut leader, &question, Failure::Refused { status: 404 }.into()), [""; 0]);
+        leader.configure(&with(events).replace("hooks.example", "right.example"));
+        assert_eq!(leader.after(1), [], "the token bucket begins empty");
+        let again = call(&mut leader, 1);
+        assert_eq!(hook(&again), hook(&question), "{events}");
+        assert_eq!(answer(&mut leader, &again, unchanged()), ["hook-answered"]);
+    }
+    // The same happens while the provider is asked: that outcome does not count.
+    let mut leader = ready(&joins);
+    let question = call(&mut leader, 1);
+    leader.configure(&joins.replace("hooks.example", "right.example"));
+    assert_eq!(leader.after(1), [], "never twice at once");
+    answer(&mut leader, &question, Failure::TimedOut.into());
+    assert_eq!(hook(&call(&mut leader, 1)), hook(&question));
+}
+
+/// What was pending when a call failed may no longer be heard when it is repeated.
+#[test]
+fn providers_are_not_polled_because_of_a_retry() {
+    let mut leader = ready(&with(r#""events":["ON_FLEET_JOIN"]"#));
+    let question = call(&mut leader, 1);
+    answer(&mut leader, &question, Failure::TimedOut.into());
+    leader.configure(&with(r#""events":["ON_ENROLLMENT_REQUEST"]"#));
+    let again = call(&mut leader, 15);
+    assert_eq!(hook(&again).event, HookEvent::DeviceSpecUpdate);
+    answer(&mut leader, &again, unchanged());
+    for _ in 0..100 {
+        assert_eq!(leader.after(100), []);
+    }
+}
+
 #[test]
 fn hosts_that_are_due_together_share_requests() {
     for (size, expected) in [(1, vec![1, 1]), (2, vec![2]), (100, vec![2])] {
