@@ -30,6 +30,6 @@ pub use file_target::{FILE_PATH_BYTES_MAX, OWNER_BYTES_MAX, is_file_path, is_own
 pub use name::{ProviderName, ProviderNameError};
 pub use now::Now;
 pub use retry_after::read_retry_after;
-pub use schedule::{Limits, PairStatus, Question, Schedule, Ticket};
+pub use schedule::{BatchId, Limits, PairStatus, Question, Schedule, Ticket};
 pub use url_template::{HostUrlError, Origin, OriginError, UrlTemplate, UrlTemplateError, names_html};
 pub use validator::{Condition, Validator};

@@ -1,8 +1,9 @@
 //! Which provider is asked about which host now: what the leader remembers of each, in its memory only.
 //!
 //! A host is due when nothing is known of it ([`Limits::asks_at_once`]), when its poll is ([`crate::next_due`]), when somebody polls, and
-//! when the pause after a failure ends. Hosts for which a run waits go first. A provider is asked about so many hosts at once, and no more often than its
-//! token bucket allows, so that 10 000 hosts that are due together are spread over a quarter of the poll interval.
+//! when the pause after a failure ends. Hosts for which a run waits go first. So many requests to a provider are under way at once, each about up
+//! to a batch of hosts, and no more begin than its token bucket allows, so that 10 000 hosts that are due together are spread over a quarter of
+//! the poll interval.
 //!
 //! A host is never asked about twice at once: not even when its provider was changed or a new leadership began, after which the
 //! outcome of what is still under way does not count.
@@ -16,7 +17,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 
-pub use self::pair::{PairStatus, Ticket};
+pub use self::pair::{BatchId, PairStatus, Ticket};
 pub use self::provider::Limits;
 use self::provider::{Provider, Started};
 use crate::answer::Reply;
@@ -28,6 +29,8 @@ use crate::validator::Validator;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     pub ticket: Ticket,
+    /// The same for questions that go into one request, which are all to one provider.
+    pub batch: BatchId,
     pub provider: ProviderName,
     pub host: HostName,
     /// That of the content received last.
@@ -139,11 +142,18 @@ impl Schedule {
     pub fn tick(&mut self, now: Now) -> Vec<Question> {
         let mut questions = Vec::new();
         for (name, provider) in &mut self.providers {
-            while let Some(Started { host, validator, poll }) = provider.start(now, self.last_ticket + 1) {
-                self.last_ticket += 1;
-                self.asked.insert(self.last_ticket, (name.clone(), host.clone()));
-                let (ticket, provider) = (self.last_ticket, name.clone());
-                questions.push(Question { ticket, provider, host, validator, poll });
+            loop {
+                let batch = self.last_ticket + 1;
+                let started = provider.start(now, batch);
+                if started.is_empty() {
+                    break;
+                }
+                for Started { host, validator, poll } in started {
+                    self.last_ticket += 1;
+                    self.asked.insert(self.last_ticket, (name.clone(), host.clone()));
+                    let (ticket, provider) = (self.last_ticket, name.clone());
+                    questions.push(Question { ticket, batch, provider, host, validator, poll });
+                }
             }
         }
         questions

@@ -67,7 +67,7 @@ pub struct ConfigProvider {
     /// How long a request may take in total.
     #[serde(default = "default_timeout", skip_serializing_if = "is_default_timeout")]
     pub timeout: Duration,
-    /// About how many hosts it may be asked at once.
+    /// How many requests to it may be under way at once.
     #[serde(
         default = "default_in_flight",
         deserialize_with = "super::integer::number",

@@ -15,6 +15,9 @@ pub(super) const NEVER: Duration = Duration::MAX;
 /// Identifies a question within this process.
 pub type Ticket = u64;
 
+/// Identifies a request with questions: the ticket of its first one.
+pub type BatchId = Ticket;
+
 /// A host with a provider.
 #[derive(Debug)]
 pub(super) struct Pair {
@@ -41,6 +44,8 @@ pub(super) struct Pair {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnderWay {
     pub(super) ticket: Ticket,
+    /// The request that it is part of.
+    pub(super) batch: BatchId,
     /// Whether its outcome counts. It does not once the provider was changed or the host left.
     pub(super) counts: bool,
     /// Whether the pair is asked again right afterwards.
@@ -51,8 +56,8 @@ pub(super) struct UnderWay {
 
 impl UnderWay {
     /// The question with `ticket`, whose outcome counts if nothing happens.
-    pub(super) const fn new(ticket: Ticket) -> Self {
-        Self { ticket, counts: true, again: false, wanted_again: false }
+    pub(super) const fn new(ticket: Ticket, batch: BatchId) -> Self {
+        Self { ticket, batch, counts: true, again: false, wanted_again: false }
     }
 
     /// The same question, whose outcome no longer counts.

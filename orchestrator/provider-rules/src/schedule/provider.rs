@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 
-use super::pair::{NEVER, Pair, Ticket, UnderWay};
+use super::pair::{BatchId, NEVER, Pair, Ticket, UnderWay};
 use crate::answer::{Outcome, Reply};
 use crate::backoff::pause;
 use crate::bucket::Bucket;
@@ -23,8 +23,10 @@ const SPREAD_PARTS: u32 = 4;
 pub struct Limits {
     /// The time between two polls of a host, in whole seconds, at least one.
     pub poll_interval: Duration,
-    /// How many hosts may be asked about at once, at least one.
+    /// How many requests may be under way at once, at least one.
     pub max_in_flight: u32,
+    /// About how many hosts a request may be, at least one.
+    pub batch_size: u32,
     /// The provider's definition, as a number that is another one for each: what was said under another definition does not count.
     pub generation: u64,
     /// Whether a host of which nothing is known is asked about at once. If not, it waits for its poll, so that a new leader repeats none.
@@ -79,8 +81,9 @@ pub(super) struct Provider {
     urgent: BTreeSet<(Duration, HostName)>,
     others: BTreeSet<(Duration, HostName)>,
     /// Hosts that have left while they were asked about: they count as under way, and come back no sooner.
-    leaving: BTreeMap<HostName, Ticket>,
-    in_flight: u32,
+    leaving: BTreeMap<HostName, UnderWay>,
+    /// The requests under way, with how many of their questions have not ended.
+    in_flight: BTreeMap<BatchId, usize>,
     bucket: Bucket,
     /// Until when the server wants no requests.
     paused_until: Duration,
@@ -99,7 +102,7 @@ impl Provider {
             urgent: BTreeSet::new(),
             others: BTreeSet::new(),
             leaving: BTreeMap::new(),
-            in_flight: 0,
+            in_flight: BTreeMap::new(),
             bucket: Bucket::empty(now.monotonic),
             paused_until: Duration::ZERO,
             is_retired: false,
@@ -157,8 +160,7 @@ impl Provider {
         }
         let phase = Phase::new(&host, &self.name);
         let mut pair = Pair::new(phase, self.limits.first_due(phase, None, now));
-        let leaving = self.leaving.remove(&host);
-        pair.under_way = leaving.map(|ticket| UnderWay::new(ticket).discounted());
+        pair.under_way = self.leaving.remove(&host).map(UnderWay::discounted);
         if pair.under_way.is_none() {
             self.others.insert((pair.due, host.clone()));
         }
@@ -168,8 +170,8 @@ impl Provider {
     pub(super) fn remove(&mut self, host: &HostName) {
         let Some(pair) = self.pairs.remove(host) else { return };
         match pair.under_way {
-            Some(UnderWay { ticket, .. }) => {
-                self.leaving.insert(host.clone(), ticket);
+            Some(under_way) => {
+                self.leaving.insert(host.clone(), under_way);
             }
             None => {
                 self.queue(pair.urgent).remove(&(pair.due, host.clone()));
@@ -242,33 +244,54 @@ impl Provider {
         });
     }
 
-    /// Begins the next question, about which host one may begin now.
-    pub(super) fn start(&mut self, now: Now, ticket: Ticket) -> Option<Started> {
-        let is_busy = self.in_flight >= self.limits.max_in_flight.max(1);
-        if self.is_held || is_busy || now.monotonic < self.paused_until {
-            return None;
-        }
-        let is_due = |first: &(Duration, HostName)| first.0 <= now.monotonic;
-        let is_urgent = self.urgent.first().is_some_and(is_due);
-        if !is_urgent && !self.others.first().is_some_and(is_due) {
-            return None;
+    /// Begins the next request, if one may begin now: it takes one token, and as many of the hosts that are due as it may be about. Its
+    /// questions have the tickets from `first` on; there are none if nothing begins.
+    pub(super) fn start(&mut self, now: Now, first: Ticket) -> Vec<Started> {
+        let may_start = !self.is_held && !self.is_busy() && self.paused_until <= now.monotonic;
+        if !may_start || self.is_next_urgent(now).is_none() {
+            return Vec::new();
         }
         let (interval, burst) = (self.token_interval(), self.limits.max_in_flight.max(1));
         if !self.bucket.take(now.monotonic, interval, burst) {
-            return None;
+            return Vec::new();
         }
+        let tickets = first..first + u64::from(self.limits.batch_size.max(1));
+        let started: Vec<Started> =
+            tickets.map_while(|ticket| self.start_question(now, UnderWay::new(ticket, first))).collect();
+        if !started.is_empty() {
+            self.in_flight.insert(first, started.len());
+        }
+        started
+    }
+
+    /// Whether the next host that is due is urgent; `None` if none is due.
+    fn is_next_urgent(&self, now: Now) -> Option<bool> {
+        let is_due = |queue: &BTreeSet<(Duration, HostName)>| {
+            queue.first().is_some_and(|(due, _)| *due <= now.monotonic)
+        };
+        if is_due(&self.urgent) { Some(true) } else { is_due(&self.others).then_some(false) }
+    }
+
+    /// Begins the question `under_way` about the next host that is due.
+    fn start_question(&mut self, now: Now, under_way: UnderWay) -> Option<Started> {
+        let is_urgent = self.is_next_urgent(now)?;
         let (_, host) = self.queue(is_urgent).pop_first()?;
         let pair = self.pairs.get_mut(&host)?;
-        self.in_flight += 1;
-        pair.under_way = Some(UnderWay::new(ticket));
+        pair.under_way = Some(under_way);
         let interval = self.limits.interval(pair.interval);
         let poll = (!pair.wanted).then(|| due_time(pair.phase, interval, now.wall));
         Some(Started { validator: pair.validator.clone(), poll, host })
     }
 
+    /// Whether as many requests as allowed are under way.
+    fn is_busy(&self) -> bool {
+        let max = usize::try_from(self.limits.max_in_flight).unwrap_or(usize::MAX);
+        self.in_flight.len() >= max.max(1)
+    }
+
     /// When the next pair may be asked at the earliest, in monotonic time; `None` while as many as allowed are under way, or if nothing is due.
     pub(super) fn next_at(&self) -> Option<Duration> {
-        if self.is_held || self.in_flight >= self.limits.max_in_flight.max(1) {
+        if self.is_held || self.is_busy() {
             return None;
         }
         let queues = [&self.urgent, &self.others].into_iter();
@@ -276,17 +299,26 @@ impl Provider {
         Some(first.max(self.paused_until).max(self.bucket.next_at(self.token_interval())))
     }
 
+    /// A question of the request `batch` has ended; the request has once all have.
+    fn end_question(&mut self, batch: BatchId) {
+        let Some(questions) = self.in_flight.get_mut(&batch) else { return };
+        *questions -= 1;
+        if *questions == 0 {
+            self.in_flight.remove(&batch);
+        }
+    }
+
     /// The question with `ticket` about `host` has ended.
     pub(super) fn finish<C>(&mut self, host: &HostName, ticket: Ticket, now: Now, reply: &Reply<C>) {
-        if self.leaving.get(host) == Some(&ticket) {
+        let left = self.leaving.get(host).copied();
+        if let Some(left) = left.filter(|left| left.ticket == ticket) {
             self.leaving.remove(host);
-            self.in_flight -= 1;
+            self.end_question(left.batch);
             return;
         }
         let is_of = |pair: &&mut Pair| pair.under_way.is_some_and(|it| it.ticket == ticket);
         let Some(pair) = self.pairs.get_mut(host).filter(is_of) else { return };
         let Some(under_way) = pair.under_way.take() else { return };
-        self.in_flight -= 1;
         if under_way.counts {
             note(pair, self.limits, now, reply);
             if let Some(wait) = reply.retry_after {
@@ -299,6 +331,7 @@ impl Provider {
         }
         let (urgent, due) = (pair.urgent, pair.due);
         self.queue(urgent).insert((due, host.clone()));
+        self.end_question(under_way.batch);
     }
 
     /// Changes a pair, and its place.
@@ -317,11 +350,12 @@ impl Provider {
         if urgent { &mut self.urgent } else { &mut self.others }
     }
 
-    /// The time in which one request is allowed: all hosts within a quarter of the poll interval, and as many as may be under way each
-    /// second.
+    /// The time in which one request is allowed: those about all hosts within a quarter of the poll interval, and as many as may be under way
+    /// each second.
     fn token_interval(&self) -> Duration {
-        let hosts = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX).max(1);
-        let spread = self.limits.poll_interval / SPREAD_PARTS / hosts;
+        let hosts = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+        let requests = hosts.div_ceil(self.limits.batch_size.max(1)).max(1);
+        let spread = self.limits.poll_interval / SPREAD_PARTS / requests;
         spread.min(Duration::from_secs(1) / self.limits.max_in_flight.max(1))
     }
 }

@@ -12,8 +12,14 @@ use crate::due::{Phase, next_due};
 use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_hours(1);
-const LIMITS: Limits =
-    Limits { poll_interval: HOUR, max_in_flight: 4, generation: 1, asks_at_once: true, polls: true };
+const LIMITS: Limits = Limits {
+    poll_interval: HOUR,
+    max_in_flight: 4,
+    batch_size: 1,
+    generation: 1,
+    asks_at_once: true,
+    polls: true,
+};
 /// Those of a provider whose hosts wait for their polls.
 const PATIENT: Limits = Limits { asks_at_once: false, ..LIMITS };
 /// 2026-03-01T12:00:00Z.
@@ -191,10 +197,57 @@ fn only_what_a_provider_says_confirms() {
 
 #[test]
 fn hosts_for_which_a_run_waits_go_first() {
-    let mut schedule = schedule(100);
-    schedule.hurry(secs(0), &provider("app"), &host(99));
-    let asked: Vec<_> = schedule.tick(secs(1)).into_iter().map(|question| question.host).collect();
-    assert_eq!(asked, [99, 0, 1, 2].map(host));
+    for (max_in_flight, batch_size) in [(4, 1), (2, 2), (1, 4)] {
+        let mut schedule = schedule(100);
+        schedule.set_provider(secs(0), &provider("app"), Limits { max_in_flight, batch_size, ..LIMITS });
+        schedule.hurry(secs(0), &provider("app"), &host(99));
+        let asked: Vec<_> = schedule.tick(secs(1)).into_iter().map(|question| question.host).collect();
+        assert_eq!(asked, [99, 0, 1, 2].map(host));
+    }
+}
+
+/// Requests end one after the other, and still the next ones are about as many hosts as they may be.
+#[test]
+fn batches_bound_requests() {
+    let app = provider("app");
+    let mut schedule = schedule(1_000);
+    schedule.set_provider(secs(0), &app, Limits { max_in_flight: 2, batch_size: 50, ..LIMITS });
+    let mut under_way: Vec<Question> = Vec::new();
+    let mut asked = Vec::new();
+    for second in 1..=20 {
+        let begun = schedule.tick(secs(second));
+        let mut sizes: BTreeMap<BatchId, usize> = BTreeMap::new();
+        for question in &begun {
+            *sizes.entry(question.batch).or_default() += 1;
+        }
+        assert!(sizes.values().all(|size| *size == 50), "{second}: {sizes:?}");
+        let open: BTreeSet<BatchId> = under_way.iter().chain(&begun).map(|question| question.batch).collect();
+        assert!(open.len() <= 2, "{second}: {open:?}");
+        for question in under_way.drain(..) {
+            schedule.finish(secs(second), question.ticket, &unchanged("a"));
+        }
+        asked.extend(begun.iter().map(|question| question.host.clone()));
+        under_way = begun;
+    }
+    assert_eq!(asked, (0..1_000).map(host).collect::<Vec<_>>());
+}
+
+#[test]
+fn requests_end_with_their_last_question() {
+    let app = provider("app");
+    let mut schedule = schedule(4);
+    schedule.set_provider(secs(0), &app, Limits { max_in_flight: 1, batch_size: 2, ..LIMITS });
+    let first = schedule.tick(secs(1));
+    let [one, other] = &first[..] else { panic!("{first:?}") };
+    assert_eq!((&one.host, &other.host, one.batch), (&host(0), &host(1), other.batch));
+    schedule.finish(secs(1), one.ticket, &unchanged("a"));
+    assert_eq!((schedule.tick(secs(9)), schedule.next_at()), (vec![], None));
+    schedule.remove_host(&app, &other.host);
+    assert_eq!(schedule.tick(secs(9)), [], "the request is still under way");
+    schedule.finish(secs(10), other.ticket, &unchanged("a"));
+    let second = schedule.tick(secs(10));
+    assert_eq!(second.iter().map(|question| &question.host).collect::<Vec<_>>(), [&host(2), &host(3)]);
+    assert!(second.iter().all(|question| question.batch == second[0].batch && question.batch != one.batch));
 }
 
 #[test]
@@ -427,8 +480,8 @@ enum Step {
     Remove(u8, usize),
     Poll(u8, Option<usize>),
     Hurry(u8, usize),
-    /// With so many at once, this generation, and whether hosts are asked about at once.
-    Configure(u8, u32, u64, bool),
+    /// With so many requests at once, about so many hosts, this generation, and whether hosts are asked about at once.
+    Configure(u8, u32, u32, u64, bool),
     Interval(u8, usize, Option<u64>),
     Hold(u8, bool),
     Unconfigure(u8),
@@ -444,8 +497,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (name.clone(), number.clone()).prop_map(|(name, number)| Step::Remove(name, number)),
         1 => (name.clone(), prop::option::of(number.clone())).prop_map(|(name, number)| Step::Poll(name, number)),
         1 => (name.clone(), number.clone()).prop_map(|(name, number)| Step::Hurry(name, number)),
-        1 => (name.clone(), 1_u32..4, 0_u64..3, any::<bool>())
-            .prop_map(|(name, max, generation, asks)| Step::Configure(name, max, generation, asks)),
+        1 => (name.clone(), 1_u32..4, 1_u32..4, 0_u64..3, any::<bool>())
+            .prop_map(|(name, max, size, generation, asks)| Step::Configure(name, max, size, generation, asks)),
         1 => (name.clone(), number, prop::option::of(600_u64..4_000))
             .prop_map(|(name, number, secs)| Step::Interval(name, number, secs)),
         1 => (name.clone(), any::<bool>()).prop_map(|(name, is_held)| Step::Hold(name, is_held)),
@@ -457,7 +510,8 @@ fn step() -> impl Strategy<Value = Step> {
 /// What the checker knows without the schedule: who is configured, who is wanted, what is under way.
 #[derive(Default)]
 struct Model {
-    configured: BTreeMap<ProviderName, u32>,
+    /// How many requests may be under way at once, and about how many hosts.
+    configured: BTreeMap<ProviderName, (u32, u32)>,
     wanted: BTreeSet<(ProviderName, HostName)>,
     held: BTreeSet<ProviderName>,
     under_way: Vec<Question>,
@@ -471,10 +525,17 @@ impl Model {
             assert!(!self.held.contains(&question.provider), "{question:?}");
             let is_same = |other: &&Question| (&other.provider, &other.host) == (&pair.0, &pair.1);
             assert!(self.under_way.iter().chain(&asked[..index]).find(is_same).is_none(), "twice: {pair:?}");
-            let of_provider = |other: &&Question| other.provider == question.provider;
-            let before = self.under_way.iter().chain(&asked[..index]).filter(of_provider).count();
-            let max = self.configured[&question.provider];
-            assert!(before < usize::try_from(max).unwrap(), "more than {max} of {}", question.provider);
+            let is_other =
+                |other: &&Question| other.provider == question.provider && other.batch != question.batch;
+            let before = self.under_way.iter().chain(&asked[..index]).filter(is_other);
+            let before: BTreeSet<BatchId> = before.map(|other| other.batch).collect();
+            let (max, size) = self.configured[&question.provider];
+            let max = usize::try_from(max).unwrap();
+            assert!(before.len() < max, "more than {max} of {}", question.provider);
+            let of_batch = asked.iter().filter(|other| other.batch == question.batch);
+            let is_of_provider = |other: &Question| other.provider == question.provider;
+            assert!(of_batch.clone().all(is_of_provider), "one request to two: {asked:?}");
+            assert!(of_batch.count() <= usize::try_from(size).unwrap(), "more than {size}: {asked:?}");
         }
     }
 }
@@ -507,13 +568,13 @@ fn apply(step: &Step, now: Now, schedule: &mut Schedule, model: &mut Model) {
         }
         Step::Poll(number, at) => schedule.poll(now, &name(number), at.map(host).as_ref()),
         Step::Hurry(number, at) => schedule.hurry(now, &name(number), &host(at)),
-        Step::Configure(number, max_in_flight, generation, asks_at_once) => {
-            let limits = Limits { max_in_flight, generation, asks_at_once, ..LIMITS };
+        Step::Configure(number, max_in_flight, batch_size, generation, asks_at_once) => {
+            let limits = Limits { max_in_flight, batch_size, generation, asks_at_once, ..LIMITS };
             schedule.set_provider(now, &name(number), limits);
             // The caller holds it anew: one that has just been configured is not held.
             schedule.hold(&name(number), false);
             model.held.remove(&name(number));
-            model.configured.insert(name(number), max_in_flight);
+            model.configured.insert(name(number), (max_in_flight, batch_size));
         }
         Step::Interval(number, at, secs) => {
             let interval = secs.map(Duration::from_secs);

@@ -20,9 +20,9 @@ use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_provider_rules::{Outcome, ProviderName, Question, Schedule, Ticket};
 
 use self::enrolment_requests::EnrolmentRequests;
-use self::question::{batch_size, hook_question};
+use self::question::hook_question;
 use self::tokens::Tokens;
-use super::action::{Deliver, HookQuestion, ProviderQuestion, ProviderReply};
+use super::action::{Deliver, HookQuestion, ProviderReply};
 use crate::clock::Now;
 
 type Devices = OrdMap<HostName, HookDevice>;
@@ -197,18 +197,6 @@ pub(super) fn add_device(
     if !device.pending.is_empty() {
         schedule.bring_forward(now, provider, host);
     }
-}
-
-/// The requests with `questions` to one provider, of which each has as many as the provider takes.
-pub(super) fn in_batches(mut questions: Vec<ProviderQuestion>, (epoch, fence): (u64, u64)) -> Vec<Deliver> {
-    let size = questions.first().map_or(1, |question| batch_size(&question.provider));
-    let mut calls = Vec::new();
-    while !questions.is_empty() {
-        let rest = questions.split_off(size.min(questions.len()));
-        calls.push(Deliver::Call { epoch, fence, questions });
-        questions = rest;
-    }
-    calls
 }
 
 /// Makes `schedule` as what is known of `provider` now, and was not `before`. A failed question keeps its pause unless there is something new.

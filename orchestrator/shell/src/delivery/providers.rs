@@ -8,7 +8,7 @@ use imbl::OrdMap;
 use os_upgrade_kernel::{ConfigProvider, Input, Poll, SecretName, State, View};
 use os_upgrade_protocol::HostName;
 use os_upgrade_provider_rules::hooks::HookEvent;
-use os_upgrade_provider_rules::{Failure, Limits, Outcome, ProviderName, Schedule, Ticket};
+use os_upgrade_provider_rules::{BatchId, Failure, Limits, Outcome, ProviderName, Schedule, Ticket};
 
 use super::action::{Deliver, ProviderQuestion, ProviderReply};
 use super::hooks::{self, Hooks};
@@ -148,8 +148,8 @@ impl Providers {
         let is_hooks = provider.is_hooks();
         let limits = Limits {
             poll_interval: Duration::from_secs(provider.poll_interval.as_secs()),
-            // One request may be about so many hosts.
-            max_in_flight: provider.max_in_flight.max(provider.batch_size),
+            max_in_flight: provider.max_in_flight,
+            batch_size: provider.batch_size,
             generation: self.generation,
             asks_at_once: !is_hooks,
             polls: !is_hooks || provider.hears(HookEvent::DevicePoll),
@@ -189,24 +189,26 @@ impl Providers {
     /// What to ask now under the fence with this epoch and sequence.
     pub(super) fn ask(&mut self, state: &State, view: &View, fence: (u64, u64), now: Now) -> Vec<Deliver> {
         let mut begun = self.hooks.draw_tokens(now);
-        let mut calls: BTreeMap<ProviderName, Vec<ProviderQuestion>> = BTreeMap::new();
-        for question in self.questions(state, view, now) {
+        let mut calls: BTreeMap<BatchId, Vec<ProviderQuestion>> = BTreeMap::new();
+        let (epoch, sequence) = fence;
+        for (batch, question) in self.questions(state, view, now) {
             if question.hook.is_some() {
-                calls.entry(question.provider.name.clone()).or_default().push(question);
+                calls.entry(batch).or_default().push(question);
             } else {
-                let (epoch, fence) = fence;
-                begun.push(Deliver::Ask { epoch, fence, question: Box::new(question) });
+                begun.push(Deliver::Ask { epoch, fence: sequence, question: Box::new(question) });
             }
         }
-        begun.extend(calls.into_values().flat_map(|questions| hooks::in_batches(questions, fence)));
+        let calls = calls.into_values();
+        begun.extend(calls.map(|questions| Deliver::Call { epoch, fence: sequence, questions }));
         let providers = self.configured.values().map(|configured| &configured.provider);
         let providers = providers.filter(|provider| provider.is_hooks());
         begun.extend(self.hooks.request_enrolments(providers, (state, view), fence, now));
         begun
     }
 
-    /// A question is conditional only while the host is to have something: it may have lost that and be selected again, and nobody saw it leave.
-    fn questions(&mut self, state: &State, view: &View, now: Now) -> Vec<ProviderQuestion> {
+    /// The questions to ask now, each with its request. One is conditional only while the host is to have something: it may have lost that and
+    /// be selected again, and nobody saw it leave.
+    fn questions(&mut self, state: &State, view: &View, now: Now) -> Vec<(BatchId, ProviderQuestion)> {
         let mut questions = Vec::new();
         for asked in self.schedule.tick(now) {
             let known = self.configured.get(&asked.provider).zip(state.enrolment.pinned(&asked.host));
@@ -222,7 +224,7 @@ impl Providers {
                 continue;
             };
             let item = state.desired.item(&asked.host, &asked.provider);
-            questions.push(ProviderQuestion {
+            let question = ProviderQuestion {
                 ticket: asked.ticket,
                 provider: Arc::clone(provider),
                 key: *key,
@@ -231,7 +233,8 @@ impl Providers {
                 fingerprint: item.and_then(|item| item.fingerprint.clone()),
                 host: asked.host,
                 hook,
-            });
+            };
+            questions.push((asked.batch, question));
         }
         questions
     }

@@ -309,6 +309,35 @@ fn hosts_that_are_due_together_share_requests() {
     }
 }
 
+/// Calls hold as many hosts as they may, and no more of them are open than the provider takes.
+#[test]
+fn batch_size_bounds_calls() {
+    let all =
+        r#"[{"name":"app","kind":"hooks","url":"https://hooks.example/","batch-size":50,"max-in-flight":2}]"#;
+    let mut leader = Leader::new(all);
+    let seen = leader.view.hosts[&host("h1")].clone();
+    // With h1 and h2 there are 1 000 hosts.
+    for number in 0..998 {
+        let name = host(&format!("n{number:03}"));
+        leader.view.hosts.insert(name.clone(), seen.clone());
+        leader.commit(EnrolmentFact::KeyPinned { host: name, key: key(1), actor: None }.into());
+    }
+    leader.fence(3);
+    draw(&mut leader, "t1");
+    let mut open: Vec<Vec<ProviderQuestion>> = Vec::new();
+    let mut told = 0;
+    for second in 1..=20 {
+        let begun = calls(&mut leader, 1);
+        assert!(begun.iter().all(|call| call.len() == 50), "{second}");
+        assert!(open.len() + begun.len() <= 2, "{second}");
+        told += begun.concat().len();
+        for question in std::mem::replace(&mut open, begun).concat() {
+            assert_eq!(answer(&mut leader, &question, unchanged()), ["hook-answered"]);
+        }
+    }
+    assert_eq!(told, 1_000);
+}
+
 #[test]
 fn call_backs_during_a_call_lead_to_another() {
     let mut leader = joined(HOOKS);
