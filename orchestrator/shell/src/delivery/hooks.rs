@@ -109,7 +109,7 @@ impl Hooks {
         self.tokens.drawn(now, provider, digest)
     }
 
-    /// What `provider` is told with the question `asked`; `None` if it cannot call back.
+    /// What `provider` is told with the question `asked`; `None` if it cannot call back, or is still being told that the host waits for approval.
     pub(super) fn ask(
         &mut self,
         asked: &Question,
@@ -117,6 +117,9 @@ impl Hooks {
         (state, view): (&State, &View),
     ) -> Option<HookQuestion> {
         let token = self.tokens.in_force(&provider.name)?;
+        if self.enrolment_requests.is_under_way(&provider.name, &asked.host) {
+            return None;
+        }
         let poll = asked.poll.filter(|_| provider.hears(HookEvent::DevicePoll));
         let (event, cause) = choose(state.hook_device(&provider.name, &asked.host), poll);
         let question = hook_question((state, view), provider, &asked.host, (event, cause), token);

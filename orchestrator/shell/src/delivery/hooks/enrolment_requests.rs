@@ -109,6 +109,11 @@ impl EnrolmentRequests {
         questions
     }
 
+    /// Whether `provider` is being told that `host` waits.
+    pub(super) fn is_under_way(&self, provider: &ProviderName, host: &HostName) -> bool {
+        self.under_way.values().any(|(of, about)| of == provider && about == host)
+    }
+
     /// Notes the reply to the question with `ticket`. Returns whether that is one of these questions.
     pub(super) fn answered(&mut self, now: Now, ticket: Ticket, reply: &ProviderReply) -> bool {
         let Some((provider, host)) = self.under_way.remove(&ticket) else { return ticket >= FIRST_TICKET };

@@ -1,8 +1,8 @@
 //! Providers of kind `hooks`: what they are told, in which order, and how often.
 
 use os_upgrade_kernel::fact::ConfigFact;
-use os_upgrade_kernel::{HookDevice, SeenHost, Settings};
-use os_upgrade_protocol::{Applied, AppliedItem, ItemKind};
+use os_upgrade_kernel::{Configures, HookDevice, SeenHost, Settings};
+use os_upgrade_protocol::{ApplicationName, Applied, AppliedItem, ItemKind};
 use os_upgrade_provider_rules::Validator;
 use os_upgrade_provider_rules::hooks::{DeviceMetadata, HookEvent};
 
@@ -444,6 +444,24 @@ fn few_hosts_that_wait_for_approval_are_told_of_once() {
     assert_eq!(calls(&mut leader, 1).concat().len(), 10);
     take_over(&mut leader);
     assert_eq!(calls(&mut leader, 1).concat().len(), 60);
+}
+
+/// Of a host that is approved meanwhile, the provider is told no sooner than it has answered.
+#[test]
+fn joins_wait_for_enrolment_requests() {
+    let mut leader = waiting(r#"[{"name":"app","kind":"hooks","url":"https://hooks.example/"}]"#, 1);
+    let request = call(&mut leader, 1);
+    assert_eq!(hook(&request).event, HookEvent::EnrollmentRequest);
+    let name = host("p000");
+    let application = ApplicationName::new("app").unwrap();
+    leader.view.hosts.get_mut(&name).unwrap().configures = Some(Configures { application, key: key(1) });
+    leader.delivery.view_changed();
+    leader.commit(EnrolmentFact::HostsApproved { hosts: vec![name.clone()], actor: "eve".to_owned() }.into());
+    leader.commit(EnrolmentFact::KeyPinned { host: name, key: key(1), actor: None }.into());
+    assert_eq!(leader.after(60), []);
+    answer(&mut leader, &request, given("1", &request));
+    let mut told = (0..60).flat_map(|_| calls(&mut leader, 1).concat());
+    assert_eq!(hook(&told.next().unwrap()).event, HookEvent::FleetJoin);
 }
 
 #[test]
