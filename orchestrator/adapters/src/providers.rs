@@ -21,7 +21,7 @@ use os_upgrade_kernel::{ConfigProvider, FileMode, SecretName, State};
 use os_upgrade_platform::random::RandomError;
 use os_upgrade_protocol::{FileEntry, HostName, ItemKind};
 use os_upgrade_provider_rules::hooks::{
-    Call, Given, HookEvent, HookOutcome, HookReply, MemberReply, event_uuid,
+    Call, CallbackToken, Given, HookEvent, HookOutcome, HookReply, MemberReply, event_uuid,
 };
 use os_upgrade_provider_rules::{
     ContentBytes, CredentialsProblem, Failure, Outcome, ProviderName, Reply, Validator,
@@ -130,10 +130,10 @@ impl Providers {
         replies.collect()
     }
 
-    /// Tells `provider`, which is of kind `hooks`, of a poll of `host` that is none of its polls. It cannot call back, and nothing is kept of
-    /// what it gives.
+    /// Tells `provider`, which is of kind `hooks`, of a poll of `host` that is none of its polls. It gets the token that it has from this
+    /// process, so that it does not take another one for its last; if it has none from here, it gets none. Nothing is kept of what it gives.
     pub async fn poll_once(&self, provider: &ConfigProvider, host: &HostName) -> HookOutcome {
-        let Ok(token) = hooks::random_token() else { return HookOutcome::Failed(Failure::NotSealed) };
+        let token = self.last_token(&provider.name).unwrap_or_else(CallbackToken::none);
         let call = {
             let published = self.published.load();
             let PublishedState { state, view, .. } = &**published;
@@ -157,6 +157,13 @@ impl Providers {
             }
             Err(failure) => HookOutcome::Failed(failure),
         }
+    }
+
+    /// The newest token that counts of those that this process has drawn for the provider `name`.
+    fn last_token(&self, name: &ProviderName) -> Option<CallbackToken> {
+        let published = self.published.load();
+        let tokens = &published.state.desired.hooks.get(name)?.tokens;
+        tokens.iter().rev().find_map(|digest| self.hooks.token(name, digest))
     }
 
     /// Asks `provider` about `host`. `validator` is that of the content received last.

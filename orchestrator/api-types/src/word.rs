@@ -171,6 +171,8 @@ pub enum TestOutcome {
     Content,
     /// That the host is to have nothing.
     Nothing,
+    /// That the host keeps what it has.
+    Unchanged,
     /// Nothing that counts.
     Failed,
 }

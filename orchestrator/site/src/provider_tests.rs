@@ -25,6 +25,8 @@ pub enum TestOutcome {
     Content { bytes: usize },
     /// That the host is to have nothing.
     Nothing,
+    /// What it said before, which only who was told that knows.
+    Unchanged,
     /// Nothing that counts.
     Failed(Failure),
 }

@@ -52,8 +52,8 @@ fn outcome_of_file(outcome: Outcome) -> TestOutcome {
 fn outcome_of_hook(outcome: HookOutcome) -> TestOutcome {
     match outcome {
         HookOutcome::Content(given) => TestOutcome::Content { bytes: given.bytes.as_slice().len() },
-        // It was told that the host has nothing, which is to stay so.
-        HookOutcome::Unchanged | HookOutcome::Revoked => TestOutcome::Nothing,
+        HookOutcome::Unchanged => TestOutcome::Unchanged,
+        HookOutcome::Revoked => TestOutcome::Nothing,
         HookOutcome::Failed(failure) => TestOutcome::Failed(failure),
     }
 }

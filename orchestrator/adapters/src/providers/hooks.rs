@@ -128,7 +128,7 @@ impl HookMemory {
 }
 
 /// A token that nobody else has.
-pub(super) fn random_token() -> Result<CallbackToken, RandomError> {
+fn random_token() -> Result<CallbackToken, RandomError> {
     let mut bytes = Zeroizing::new([0; CALLBACK_TOKEN_BYTES]);
     random::fill(&mut bytes[..])?;
     Ok(CallbackToken::from_bytes(&bytes))

@@ -93,6 +93,7 @@ async fn test(
     let (outcome, bytes, failure) = match outcome {
         provider_tests::TestOutcome::Content { bytes } => (TestOutcome::Content, Some(bytes as u64), None),
         provider_tests::TestOutcome::Nothing => (TestOutcome::Nothing, None, None),
+        provider_tests::TestOutcome::Unchanged => (TestOutcome::Unchanged, None, None),
         provider_tests::TestOutcome::Failed(failure) => {
             (TestOutcome::Failed, None, Some(describe(&failure).to_string()))
         }

@@ -91,6 +91,7 @@ async fn providers_are_tested() {
     for (says, expected) in [
         (TestOutcome::Content { bytes: 412 }, json!({ "outcome": "content", "bytes": 412, "millis": 7 })),
         (TestOutcome::Nothing, json!({ "outcome": "nothing", "millis": 7 })),
+        (TestOutcome::Unchanged, json!({ "outcome": "unchanged", "millis": 7 })),
         (
             TestOutcome::Failed(Failure::Refused { status: 403 }),
             json!({ "outcome": "failed", "failure": "it refuses the request with status 403", "millis": 7 }),

@@ -153,7 +153,10 @@ impl View for ProviderTest {
         let took = format!("in {} ms", self.millis);
         match (self.bytes, &self.failure) {
             (Some(bytes), _) => format!("a content of {bytes} bytes {took}"),
-            (None, Some(failure)) => format!("{} {took}", sanitized(failure)),
+            (None, Some(failure)) => format!("{}; {took}", sanitized(failure)),
+            (None, None) if self.outcome.is(|outcome| outcome == TestOutcome::Unchanged) => {
+                format!("the host keeps what it has; {took}")
+            }
             (None, None) => format!("the host is to have nothing: the server has none for it; {took}"),
         }
     }

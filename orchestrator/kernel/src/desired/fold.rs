@@ -48,11 +48,17 @@ impl State {
     /// provider that is gone, that it said last counts.
     pub(crate) fn revoke_unselected(&mut self, before: Option<&Config>) {
         let now = self.config.clone();
+        let find = |config: Option<&Config>, name: &ProviderName| {
+            config.and_then(|config| config.provider(name).cloned())
+        };
+        // That a provider fails says nothing of it once it is defined otherwise.
+        let is_same = |name: &ProviderName| {
+            find(before, name)
+                .zip(find(now.as_deref(), name))
+                .is_some_and(|(one, other)| one.is_same_question(&other))
+        };
         let failed = std::mem::take(&mut self.desired.failed).into_iter();
-        let is_configured =
-            |name: &ProviderName| now.as_ref().is_some_and(|config| config.provider(name).is_some());
-        self.desired.failed = failed.filter(|(name, _)| is_configured(name)).collect();
-        let find = |config: Option<&Config>, name| config.and_then(|config| config.provider(name).cloned());
+        self.desired.failed = failed.filter(|(name, _)| is_same(name)).collect();
         let mut unselected = Vec::new();
         for (host, desired) in &self.desired.hosts {
             for name in desired.items.keys() {

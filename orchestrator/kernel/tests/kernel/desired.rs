@@ -329,6 +329,14 @@ fn providers_fail_and_recover() {
     polled(&mut site, "h1", None, refused());
     polled(&mut site, "h2", None, refused());
     assert_eq!(failed(&mut site), ["app"]);
+    site.view.polls = Some(OrdMap::new());
+    configure(&mut site, r#"[{"name":"app","max-in-flight":8}]"#);
+    assert_eq!(failed(&mut site), ["app"], "nothing is known of it yet");
+    configure(&mut site, r#"[{"name":"app","path":"/etc/app.conf"}]"#);
+    assert_eq!(failed(&mut site), Vec::<String>::new(), "it is defined otherwise");
+    polled(&mut site, "h1", None, refused());
+    polled(&mut site, "h2", None, refused());
+    assert_eq!(failed(&mut site), ["app"]);
     configure(&mut site, r#"[{"name":"net"}]"#);
     assert_eq!(failed(&mut site), Vec::<String>::new(), "it is gone");
 }

@@ -1,7 +1,7 @@
 //! What a provider gives as `configuration`. It is one of four things:
 //!
 //! - a text;
-//! - a file as flightctl writes it: an object with `content` and `contentEncoding`, perhaps `path`, `mode`, `user` and `group`, and nothing
+//! - a file as flightctl writes it: an object with `content`, `path` or `contentEncoding`, perhaps `mode`, `user` and `group`, and nothing
 //!   else;
 //! - a configuration of Ignition: an object with `ignition`;
 //! - any other JSON, which the host gets as it was received.
@@ -37,6 +37,7 @@ enum Form {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileSpec {
     content: String,
+    #[serde(default)]
     content_encoding: ContentEncoding,
     path: Option<String>,
     mode: Option<i64>,
@@ -44,9 +45,10 @@ struct FileSpec {
     group: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ContentEncoding {
+    #[default]
     Plain,
     Base64,
 }
@@ -158,7 +160,7 @@ impl<'de> Visitor<'de> for FormVisitor {
         let has = |key| keys.contains(&key);
         Ok(if has(Key::Ignition) {
             Form::Ignition
-        } else if has(Key::Content) && has(Key::ContentEncoding) && !has(Key::Other) {
+        } else if has(Key::Content) && (has(Key::Path) || has(Key::ContentEncoding)) && !has(Key::Other) {
             Form::File
         } else {
             Form::Json

@@ -26,6 +26,11 @@ impl CallbackToken {
         Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
+    /// None: the provider cannot call back with it.
+    pub fn none() -> Self {
+        Self(Zeroizing::new(String::new()))
+    }
+
     /// The secret text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -75,6 +80,7 @@ mod tests {
             presented.is_some_and(|presented| CallbackToken::is_same_digest(&presented, digest))
         };
         assert!(is_digest_of(text, &digest));
+        assert!(!is_digest_of(CallbackToken::none().as_str(), &CallbackToken::none().digest()));
         let digest = digest.as_str();
         for (presented, digest) in [
             (text, other.as_str()),

@@ -25,6 +25,7 @@ fn texts_and_other_json_are_given_as_they_are() {
         (r#"{"b" : 1, "a":{"ignition":{}}, "b":2}"#, br#"{"b" : 1, "a":{"ignition":{}}, "b":2}"#),
         // Not a file: a key is missing, or there is another one.
         (r#"{"content":"x"}"#, br#"{"content":"x"}"#),
+        (r#"{"content":"x","mode":420}"#, br#"{"content":"x","mode":420}"#),
         (r#"{"contentEncoding":"plain","path":"/a"}"#, br#"{"contentEncoding":"plain","path":"/a"}"#),
         (
             r#"{"content":"x","contentEncoding":"plain","owner":"root"}"#,
@@ -57,6 +58,8 @@ fn files_are_read_as_flightctl_writes_them() {
             r#"{"content":"AP8=","contentEncoding":"base64","path":"/etc/a","mode":420,"user":"root","group":"app"}"#,
             file(Some(0o644), Some("root"), Some("app"), b"\0\xff"),
         ),
+        (r#"{"path":"/etc/a","content":"x"}"#, file(None, None, None, b"x")),
+        (r#"{"content":"x","path":"/a","mode":"0644"}"#, Err(ConfigurationProblem::File)),
         (r#"{"content":"x","contentEncoding":"gzip"}"#, Err(ConfigurationProblem::File)),
         (r#"{"content":7,"contentEncoding":"plain"}"#, Err(ConfigurationProblem::File)),
         (r#"{"content":null,"contentEncoding":"plain"}"#, Err(ConfigurationProblem::File)),
