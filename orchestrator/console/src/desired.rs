@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_kernel::{ConfigurationWait, DesiredRefusal};
+use os_upgrade_kernel::{ConfigurationWait, DesiredRefusal, KeyState};
 use os_upgrade_provider_rules::{ConfigurationProblem, CredentialsProblem, Failure, MemberProblem};
 
 use crate::describe::{Describe, describe};
@@ -32,6 +32,20 @@ impl Describe for DesiredRefusal {
                 "{host} tells of the last epoch that there can be: remove its worker's state on the host, and start it again"
             ),
         }
+    }
+}
+
+/// Why nothing can be sealed for a host whose key is in this state, and what to do; `None` of one that has none.
+pub const fn without_key(state: Option<KeyState>) -> &'static str {
+    match state {
+        None => {
+            "its worker takes no configuration: give it --config-root or a script `configure`, and start it again"
+        }
+        Some(KeyState::Waiting) => "its key waits for `os-upgrade hosts approve`",
+        Some(KeyState::Changed) => {
+            "it announces another key than the approved one: `os-upgrade hosts approve` approves that"
+        }
+        Some(KeyState::Pinned) => "its worker does not announce its key now",
     }
 }
 

@@ -33,6 +33,7 @@ mod why;
 mod zone;
 
 pub use describe::{Describe, Description, describe};
+pub use desired::without_key;
 pub use event::first_of;
 pub use fact::{Importance, summary};
 pub use needs::{Need, needs};

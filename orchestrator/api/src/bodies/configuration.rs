@@ -6,7 +6,7 @@ use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::providers::{ConfigurationProgress, HostConfiguration};
 use os_upgrade_api_types::routes::state::{AheadHosts, DeliveryTrouble, FailedProvider};
 use os_upgrade_api_types::word::{ItemStep, Word};
-use os_upgrade_console::describe;
+use os_upgrade_console::{describe, without_key};
 use os_upgrade_kernel::{ConfigProvider, ItemState, Poll, Withholding};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
@@ -79,7 +79,10 @@ pub(crate) fn progress(
         ItemState::Failed { error } => (ItemStep::Failed, Some(one_line(error, ERROR_CHARS_MAX))),
         ItemState::Applied => (ItemStep::Applied, None),
         ItemState::Withheld => (ItemStep::Withheld, None),
-        ItemState::Nothing | ItemState::Pending | ItemState::Revoking if !has_key => (ItemStep::NoKey, None),
+        ItemState::Nothing | ItemState::Pending | ItemState::Revoking if !has_key => {
+            let key = state.enrolment.key_state(host, view.announced_key(host));
+            (ItemStep::NoKey, Some(without_key(key).to_owned()))
+        }
         ItemState::Nothing => (ItemStep::Nothing, None),
         ItemState::Pending => (ItemStep::Pending, None),
         ItemState::Revoking => (ItemStep::Revoking, None),

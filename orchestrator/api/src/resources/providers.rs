@@ -13,7 +13,8 @@ use os_upgrade_api_types::word::{TestOutcome, Word};
 use os_upgrade_calendar::Duration;
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{
-    ConfigProvider, DesiredOperation, ItemState, ProviderKind, Request, Resumption, Withholding,
+    ConfigProvider, DesiredOperation, DesiredRefusal, ItemState, ProviderKind, Request, Resumption,
+    Withholding,
 };
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
@@ -146,7 +147,10 @@ async fn resume(
 fn find<'a>(published: &'a PublishedState, name: &str) -> Result<&'a ConfigProvider, Problem> {
     let name = provider_name(name)?;
     let provider = published.state.config.as_ref().and_then(|config| config.provider(&name));
-    provider.ok_or_else(|| Problem::not_found(format!("there is no provider {name}")))
+    provider.ok_or_else(|| {
+        let unknown = DesiredRefusal::UnknownProvider { provider: name.clone() };
+        Problem::not_found(describe(&unknown).to_string())
+    })
 }
 
 fn provider_name(text: &str) -> Result<ProviderName, Problem> {

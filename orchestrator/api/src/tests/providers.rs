@@ -103,7 +103,8 @@ async fn providers_are_tested() {
     let unknown = test(Some(TestOutcome::Nothing), path, r#"{"host":"h99"}"#).await;
     assert_eq!(unknown, (404, error("there is no host \"h99\"")));
     let unknown = test(Some(TestOutcome::Nothing), "POST /v1/state/config-providers/net/test", h01).await;
-    assert_eq!(unknown, (404, error("there is no provider net")));
+    let message = "there is no provider net: `os-upgrade providers list` shows those that there are";
+    assert_eq!(unknown, (404, error(message)));
 }
 
 #[tokio::test]
