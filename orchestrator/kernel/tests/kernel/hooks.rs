@@ -524,6 +524,7 @@ fn required_hosts_wait_for_the_answer() {
     assert_eq!(statuses(&site), [HostStatus::Pending, HostStatus::Preparing]);
     let [due] = pending(&site, "h1").unwrap()[..] else { panic!("{:?}", pending(&site, "h1")) };
     answer(&mut site, "h1", due);
+    perform(&mut site, "deliver");
     assert_eq!(statuses(&site)[0], HostStatus::Preparing);
 }
 
