@@ -13,8 +13,8 @@ use os_upgrade_kernel::fact::ConfigFact;
 use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     Answer, Batch, ClientId, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact,
-    InReplyTo, Input, JobDone, LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View,
-    effects, hint,
+    InReplyTo, Input, JobDone, LockOutcome, Record, Request, Restoration, RestoreSource, SeenHost, Settings,
+    SlotJob, SlotOrder, State, View, effects, hint, restoration,
 };
 use os_upgrade_protocol::{
     Action, ApplicationName, CommandId, GroupName, Hint, HostName, Outcome, Reply, RunId,
@@ -131,6 +131,18 @@ impl Default for Site {
             turns: check::LastTurns::default(),
         }
     }
+}
+
+/// The site is restored from the store at the start, with nothing outstanding.
+pub(crate) fn restore(site: &mut Site) {
+    let restored = Restoration {
+        source: RestoreSource::Store,
+        actor: "op".to_owned(),
+        control_kept: false,
+        outstanding: Vec::new(),
+    };
+    let facts = restoration(&site.state, restored);
+    site.state.apply_record(&Record { at: start(), control: 0, facts }).unwrap();
 }
 
 impl Site {

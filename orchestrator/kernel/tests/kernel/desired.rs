@@ -8,14 +8,14 @@ use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact};
 use os_upgrade_kernel::{
     Accepted, Answer, Cause, ConfigOperation, ConfigurationWait, Configures, DesiredOperation,
     DesiredRefusal, Effect, EnrolmentOperation, Expected, Explainer, Fact, HostStatus, Input, ManifestOrder,
-    Operation, PauseOperation, Poll, Reason, Record, Refusal, Request, Restoration, RestoreSource,
-    Resumption, RunResult, StoredItem, Withholding, forecast, manifests, restoration,
+    Operation, PauseOperation, Poll, Reason, Refusal, Request, Resumption, RunResult, StoredItem,
+    Withholding, forecast, manifests,
 };
 use os_upgrade_protocol::{Applied, AppliedItem, HostKey, HostName, ItemId, ItemKind, Revision};
 use os_upgrade_provider_rules::{Failure, ProviderName};
 
 use crate::common::script::perform;
-use crate::common::{APPLICATION, Site, application, config, host, start};
+use crate::common::{APPLICATION, Site, application, config, host, restore};
 
 const KEY: HostKey = HostKey::new([1; 32]);
 
@@ -93,17 +93,6 @@ fn publish(site: &mut Site) -> Vec<Revision> {
 fn manifest(name: &str, items: &[&str], replaced: &[&str]) -> (String, Vec<String>, Vec<String>) {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     (name.to_owned(), texts(items), texts(replaced))
-}
-
-fn restore(site: &mut Site) {
-    let restored = Restoration {
-        source: RestoreSource::Store,
-        actor: "op".to_owned(),
-        control_kept: false,
-        outstanding: Vec::new(),
-    };
-    let facts = restoration(&site.state, restored);
-    site.state.apply_record(&Record { at: start(), control: 0, facts }).unwrap();
 }
 
 fn says(site: &mut Site, name: &str, revision: Revision, items: &[&str]) {

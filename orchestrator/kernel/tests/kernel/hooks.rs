@@ -6,15 +6,14 @@ use os_upgrade_kernel::desired::{CALLBACK_TOKENS_MAX, HookDevice, ToldMetadata};
 use os_upgrade_kernel::fact::DesiredFact;
 use os_upgrade_kernel::{
     Accepted, Answer, ConfigOperation, Configures, DesiredOperation, DesiredRefusal, EnrolmentOperation,
-    Expected, Fact, HostStatus, Input, Operation, Poll, Reachability, Record, Refusal, Request, Restoration,
-    RestoreSource, SeenHost, StoredItem, restoration,
+    Expected, Fact, HostStatus, Input, Operation, Poll, Reachability, Refusal, Request, SeenHost, StoredItem,
 };
 use os_upgrade_protocol::{HostKey, ItemId};
 use os_upgrade_provider_rules::ProviderName;
 use os_upgrade_provider_rules::hooks::{DeviceMetadata, HookEvent, metadata_digest};
 
 use crate::common::script::perform;
-use crate::common::{APPLICATION, Site, application, config, group, host, start};
+use crate::common::{APPLICATION, Site, application, config, group, host, restore, start};
 
 const KEY: HostKey = HostKey::new([1; 32]);
 const OTHER_KEY: HostKey = HostKey::new([2; 32]);
@@ -470,14 +469,7 @@ fn the_last_tokens_count() {
 fn restorations_revoke_tokens() {
     let mut site = site(&hooks(""));
     draw(&mut site, "one");
-    let restored = Restoration {
-        source: RestoreSource::Store,
-        actor: "op".to_owned(),
-        control_kept: false,
-        outstanding: Vec::new(),
-    };
-    let facts = restoration(&site.state, restored);
-    site.state.apply_record(&Record { at: site.now, control: 0, facts }).unwrap();
+    restore(&mut site);
     assert_eq!(tokens(&site), [""; 0]);
     assert_eq!(told(&site), [Some(vec![JOIN]), Some(vec![JOIN])]);
 }
