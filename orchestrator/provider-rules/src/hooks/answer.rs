@@ -43,13 +43,13 @@ pub struct AskedMember {
     pub host: HostName,
 }
 
-/// What a provider says about a host. `C` is what is made of a configuration.
+/// What a provider says about a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HookOutcome<C = Given> {
+pub enum HookOutcome {
     /// The same as before.
     Unchanged,
     /// The host is to have this.
-    Content(C),
+    Content(Given),
     /// The host is to have nothing (any more).
     Revoked,
     /// Nothing that can be used.
@@ -58,8 +58,8 @@ pub enum HookOutcome<C = Given> {
 
 /// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberReply<C = Given> {
-    pub outcome: HookOutcome<C>,
+pub struct MemberReply {
+    pub outcome: HookOutcome,
     /// How often the provider wants to be asked about the host, in whole seconds from [`POLL_INTERVAL_MIN`] to [`POLL_INTERVAL_MAX`];
     /// `None` if it does not say.
     pub poll_interval: Option<Duration>,
@@ -67,28 +67,28 @@ pub struct MemberReply<C = Given> {
 
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookReply<C = Given> {
+pub struct HookReply {
     /// One for each call, in the order of the calls.
-    pub members: Vec<MemberReply<C>>,
+    pub members: Vec<MemberReply>,
     /// How many elements of the answer are about no call of the request.
     pub foreign: usize,
     /// How long the server wants no requests at all, about whatever host.
     pub retry_after: Option<Duration>,
 }
 
-impl<C> From<HookOutcome<C>> for MemberReply<C> {
-    fn from(outcome: HookOutcome<C>) -> Self {
+impl From<HookOutcome> for MemberReply {
+    fn from(outcome: HookOutcome) -> Self {
         Self { outcome, poll_interval: None }
     }
 }
 
-impl<C> From<Failure> for MemberReply<C> {
+impl From<Failure> for MemberReply {
     fn from(failure: Failure) -> Self {
         HookOutcome::Failed(failure).into()
     }
 }
 
-impl<C> From<MemberProblem> for MemberReply<C> {
+impl From<MemberProblem> for MemberReply {
     fn from(why: MemberProblem) -> Self {
         Failure::BadMember { why }.into()
     }
