@@ -299,7 +299,7 @@ impl Driver {
 
     /// Publishes the committed state, the leader, and whether writes can be taken.
     fn publish(&self, now: Now) {
-        self.work.retain_providers(self.instance.state());
+        self.work.follow_providers(&self.published.load().state, self.instance.state());
         let not_ready = self.instance.not_ready(now).map(|reason| reason.to_string());
         let readiness = match not_ready.or_else(|| self.projection.problem()) {
             Some(why) => match self.instance.halted() {

@@ -181,9 +181,17 @@ impl Providers {
         }
     }
 
+    /// The state was `before` and is `state` now: keeps nothing that is no longer needed, if that may have changed.
+    pub fn follow(&self, before: &State, state: &State) {
+        let is_same_config = before.config.as_ref().map(Arc::as_ptr) == state.config.as_ref().map(Arc::as_ptr);
+        if !is_same_config || !before.enrolment.keys.ptr_eq(&state.enrolment.keys) {
+            self.retain_configured(state);
+        }
+    }
+
     /// Drops what is kept of providers that `state` does not have: their clients, with their connections and client certificates, and their
     /// tokens. Drops hashes of hosts that have no approved key as well.
-    pub fn retain_configured(&self, state: &State) {
+    fn retain_configured(&self, state: &State) {
         let config = state.config.as_ref();
         let is_configured =
             |name: &ProviderName| config.is_some_and(|config| config.provider(name).is_some());

@@ -39,12 +39,23 @@ pub struct Question {
     pub poll: Option<DateTime<Utc>>,
 }
 
+/// A question of a request that is about none of the provider's hosts.
+#[derive(Debug, Clone)]
+struct Begun {
+    provider: ProviderName,
+    batch: BatchId,
+    /// The definition of the provider for which it was begun.
+    generation: u64,
+}
+
 /// All providers with their hosts.
 #[derive(Debug, Default)]
 pub struct Schedule {
     providers: BTreeMap<ProviderName, Provider>,
     /// The questions under way.
     asked: BTreeMap<Ticket, (ProviderName, HostName)>,
+    /// The questions under way in requests that [`Schedule::begin`] has begun.
+    begun: BTreeMap<Ticket, Begun>,
     last_ticket: Ticket,
 }
 
@@ -159,6 +170,23 @@ impl Schedule {
         questions
     }
 
+    /// Begins a request to a provider that is not about its hosts, under the same limits as all others, with up to a batch of `wanted` questions.
+    /// Returns their tickets; there are none if no request may begin now.
+    pub fn begin(&mut self, now: Now, name: &ProviderName, wanted: usize) -> Vec<Ticket> {
+        let batch = self.last_ticket + 1;
+        let Some(provider) = self.providers.get_mut(name) else { return Vec::new() };
+        let questions = wanted.min(provider.batch_size());
+        if questions == 0 || !provider.take_request(now) {
+            return Vec::new();
+        }
+        provider.open_request(batch, questions);
+        let begun = Begun { provider: name.clone(), batch, generation: provider.generation() };
+        let tickets: Vec<Ticket> = (batch..).take(questions).collect();
+        self.begun.extend(tickets.iter().map(|ticket| (*ticket, begun.clone())));
+        self.last_ticket = tickets.last().copied().unwrap_or(self.last_ticket);
+        tickets
+    }
+
     /// What the question with `ticket` is about, while it is under way and its outcome counts.
     pub fn asked(&self, ticket: Ticket) -> Option<&(ProviderName, HostName)> {
         let about @ (provider, host) = self.asked.get(&ticket)?;
@@ -173,9 +201,19 @@ impl Schedule {
 
     /// The question with `ticket` was answered or has failed.
     pub fn finish<C>(&mut self, now: Now, ticket: Ticket, reply: &Reply<C>) {
-        let Some((name, host)) = self.asked.remove(&ticket) else { return };
-        let Some(provider) = self.providers.get_mut(&name) else { return };
-        provider.finish(&host, ticket, now, reply);
+        let name = if let Some((name, host)) = self.asked.remove(&ticket) {
+            if let Some(provider) = self.providers.get_mut(&name) {
+                provider.finish(&host, ticket, now, reply);
+            }
+            name
+        } else if let Some(Begun { provider: name, batch, generation }) = self.begun.remove(&ticket) {
+            if let Some(provider) = self.providers.get_mut(&name) {
+                provider.finish_begun(batch, generation, now, reply);
+            }
+            name
+        } else {
+            return;
+        };
         self.drop_if_over(&name);
     }
 

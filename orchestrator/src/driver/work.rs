@@ -369,9 +369,9 @@ impl Work {
         });
     }
 
-    /// Keeps nothing of providers that are no longer configured.
-    pub(super) fn retain_providers(&self, state: &State) {
-        self.adapters.providers.retain_configured(state);
+    /// The state was `before` and is `state` now: keeps nothing of providers that are no longer configured.
+    pub(super) fn follow_providers(&self, before: &State, state: &State) {
+        self.adapters.providers.follow(before, state);
     }
 
     /// Reads workers' messages, and calls that followers pass on, until the readers end.

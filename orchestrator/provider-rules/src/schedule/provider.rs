@@ -189,7 +189,7 @@ impl Provider {
 
     /// Whether it is no longer configured, and nothing is under way.
     pub(super) fn is_over(&self) -> bool {
-        self.is_retired && self.leaving.is_empty()
+        self.is_retired && self.in_flight.is_empty()
     }
 
     pub(super) fn pair(&self, host: &HostName) -> Option<&Pair> {
@@ -247,21 +247,38 @@ impl Provider {
     /// Begins the next request, if one may begin now: it takes one token, and as many of the hosts that are due as it may be about. Its
     /// questions have the tickets from `first` on; there are none if nothing begins.
     pub(super) fn start(&mut self, now: Now, first: Ticket) -> Vec<Started> {
-        let may_start = !self.is_held && !self.is_busy() && self.paused_until <= now.monotonic;
-        if !may_start || self.is_next_urgent(now).is_none() {
-            return Vec::new();
-        }
-        let (interval, burst) = (self.token_interval(), self.limits.max_in_flight.max(1));
-        if !self.bucket.take(now.monotonic, interval, burst) {
+        if self.is_next_urgent(now).is_none() || !self.take_request(now) {
             return Vec::new();
         }
         let tickets = first..first + u64::from(self.limits.batch_size.max(1));
         let started: Vec<Started> =
             tickets.map_while(|ticket| self.start_question(now, UnderWay::new(ticket, first))).collect();
         if !started.is_empty() {
-            self.in_flight.insert(first, started.len());
+            self.open_request(first, started.len());
         }
         started
+    }
+
+    /// Takes one token for a request; `false` if none may begin now.
+    pub(super) fn take_request(&mut self, now: Now) -> bool {
+        if self.is_retired || self.is_held || self.is_busy() || self.paused_until > now.monotonic {
+            return false;
+        }
+        let (interval, burst) = (self.token_interval(), self.limits.max_in_flight.max(1));
+        self.bucket.take(now.monotonic, interval, burst)
+    }
+
+    /// The request `batch` with so many questions is under way.
+    pub(super) fn open_request(&mut self, batch: BatchId, questions: usize) {
+        self.in_flight.insert(batch, questions);
+    }
+
+    pub(super) fn batch_size(&self) -> usize {
+        usize::try_from(self.limits.batch_size.max(1)).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.limits.generation
     }
 
     /// Whether the next host that is due is urgent; `None` if none is due.
@@ -320,10 +337,8 @@ impl Provider {
         let Some(pair) = self.pairs.get_mut(host).filter(is_of) else { return };
         let Some(under_way) = pair.under_way.take() else { return };
         if under_way.counts {
+            pause_all(&mut self.paused_until, now, reply);
             note(pair, self.limits, now, reply);
-            if let Some(wait) = reply.retry_after {
-                self.paused_until = self.paused_until.max(now.monotonic + wait);
-            }
         }
         if under_way.again {
             pair.due = now.monotonic;
@@ -332,6 +347,14 @@ impl Provider {
         let (urgent, due) = (pair.urgent, pair.due);
         self.queue(urgent).insert((due, host.clone()));
         self.end_question(under_way.batch);
+    }
+
+    /// A question of the request `batch`, which is about none of its hosts and was begun under the definition `generation`, has ended.
+    pub(super) fn finish_begun<C>(&mut self, batch: BatchId, generation: u64, now: Now, reply: &Reply<C>) {
+        if generation == self.limits.generation {
+            pause_all(&mut self.paused_until, now, reply);
+        }
+        self.end_question(batch);
     }
 
     /// Changes a pair, and its place.
@@ -375,6 +398,13 @@ fn reschedule(pair: &mut Pair, limits: Limits, now: Now) {
         pair.due = limits.next_due(pair.phase, pair.interval, now);
     } else {
         pair.due = limits.first_due(pair.phase, pair.interval, now);
+    }
+}
+
+/// A server that says how long it wants no requests gets none until then.
+fn pause_all<C>(paused_until: &mut Duration, now: Now, reply: &Reply<C>) {
+    if let Some(wait) = reply.retry_after {
+        *paused_until = (*paused_until).max(now.monotonic + wait);
     }
 }
 

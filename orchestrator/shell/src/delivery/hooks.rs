@@ -129,9 +129,10 @@ impl Hooks {
         Some(question)
     }
 
-    /// The requests about hosts that wait for approval.
+    /// The next request to each of `providers` about hosts that wait for approval, as `schedule` allows.
     pub(super) fn request_enrolments<'a>(
         &mut self,
+        schedule: &mut Schedule,
         providers: impl Iterator<Item = &'a Arc<ConfigProvider>>,
         (state, view): (&State, &View),
         (epoch, fence): (u64, u64),
@@ -140,7 +141,7 @@ impl Hooks {
         let mut begun = Vec::new();
         for provider in providers {
             let Some(token) = self.tokens.in_force(&provider.name) else { continue };
-            let questions = self.enrolment_requests.ask(provider, token, (state, view), now);
+            let questions = self.enrolment_requests.ask(schedule, provider, token, (state, view), now);
             if !questions.is_empty() {
                 begun.push(Deliver::Call { epoch, fence, questions });
             }

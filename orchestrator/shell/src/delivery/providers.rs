@@ -200,9 +200,10 @@ impl Providers {
         }
         let calls = calls.into_values();
         begun.extend(calls.map(|questions| Deliver::Call { epoch, fence: sequence, questions }));
-        let providers = self.configured.values().map(|configured| &configured.provider);
+        let Self { schedule, configured, hooks, .. } = self;
+        let providers = configured.values().map(|configured| &configured.provider);
         let providers = providers.filter(|provider| provider.is_hooks());
-        begun.extend(self.hooks.request_enrolments(providers, (state, view), fence, now));
+        begun.extend(hooks.request_enrolments(schedule, providers, (state, view), fence, now));
         begun
     }
 
@@ -253,6 +254,7 @@ impl Providers {
         state: &State,
     ) -> Vec<Input> {
         if self.hooks.enrolment_answered(now, ticket, &reply) {
+            self.schedule.finish(now, ticket, &reply);
             return Vec::new();
         }
         let event = self.hooks.take_asked(ticket);

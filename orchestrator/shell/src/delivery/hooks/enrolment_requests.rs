@@ -8,9 +8,9 @@ use std::time::Duration;
 use os_upgrade_kernel::{ConfigProvider, Enrolled, State, View};
 use os_upgrade_protocol::{HostKey, HostName};
 use os_upgrade_provider_rules::hooks::HookEvent;
-use os_upgrade_provider_rules::{Outcome, ProviderName, Ticket, pause};
+use os_upgrade_provider_rules::{Outcome, ProviderName, Schedule, Ticket, pause};
 
-use super::question::{batch_size, hook_question};
+use super::question::hook_question;
 use crate::clock::Now;
 use crate::delivery::action::{ProviderQuestion, ProviderReply};
 
@@ -18,18 +18,12 @@ use crate::delivery::action::{ProviderQuestion, ProviderReply};
 const HOSTS_MAX: usize = 100;
 /// How often it is tried again to tell of a host.
 const RETRIES_MAX: u32 = 3;
-/// The tickets of these questions begin here, far from those of the schedule.
-const FIRST_TICKET: Ticket = 1 << 63;
 
 #[derive(Debug, Default)]
 pub(super) struct EnrolmentRequests {
     hosts: BTreeMap<ProviderName, BTreeMap<HostName, Request>>,
-    /// The questions under way: those of one request for each provider.
+    /// The questions under way.
     under_way: BTreeMap<Ticket, (ProviderName, HostName)>,
-    /// Until when servers want no requests, in monotonic time.
-    paused: BTreeMap<ProviderName, Duration>,
-    /// How many questions there were.
-    asked: Ticket,
 }
 
 /// A host that waits for approval.
@@ -44,7 +38,6 @@ impl EnrolmentRequests {
     /// Nothing has been told in this leadership.
     pub(super) fn forget(&mut self) {
         self.hosts.clear();
-        self.paused.clear();
     }
 
     /// `providers` are to be told of the hosts that wait in `state` and `view`.
@@ -52,7 +45,6 @@ impl EnrolmentRequests {
         let told = || providers.iter().filter(|provider| provider.hears(HookEvent::EnrollmentRequest));
         let is_told = |name: &ProviderName| told().any(|provider| provider.name == *name);
         self.hosts.retain(|name, _| is_told(name));
-        self.paused.retain(|name, _| is_told(name));
         for provider in told() {
             let hosts = self.hosts.entry(provider.name.clone()).or_default();
             let waits = |host: &HostName| {
@@ -71,27 +63,24 @@ impl EnrolmentRequests {
         }
     }
 
-    /// The questions of the next request to `provider`; empty if there is nothing to tell, or a request is under way. It may call back with the
-    /// token that has the digest `token`.
+    /// The questions of the next request to `provider`, if `schedule` lets one begin; empty if not, or if there is nothing to tell. It may call
+    /// back with the token that has the digest `token`.
     pub(super) fn ask(
         &mut self,
+        schedule: &mut Schedule,
         provider: &Arc<ConfigProvider>,
         token: &str,
         (state, view): (&State, &View),
         now: Now,
     ) -> Vec<ProviderQuestion> {
         let name = &provider.name;
-        let is_paused = self.paused.get(name).is_some_and(|until| now.monotonic < *until);
-        let is_busy = self.under_way.values().any(|(of, _)| of == name);
-        let Some(hosts) = self.hosts.get_mut(name).filter(|_| !is_paused && !is_busy) else {
-            return Vec::new();
-        };
-        let due = hosts.iter_mut().filter(|(_, request)| request.due.is_some_and(|due| due <= now.monotonic));
+        let hosts = self.hosts.entry(name.clone()).or_default().iter_mut();
+        let due = hosts.filter(|(_, request)| request.due.is_some_and(|due| due <= now.monotonic));
+        let due: Vec<(&HostName, &mut Request)> = due.collect();
+        let tickets = schedule.begin(now, name, due.len());
         let mut questions = Vec::new();
-        for (host, request) in due.take(batch_size(provider)) {
+        for (ticket, (host, request)) in tickets.into_iter().zip(due) {
             request.due = None;
-            let ticket = FIRST_TICKET + self.asked;
-            self.asked += 1;
             self.under_way.insert(ticket, (name.clone(), host.clone()));
             let announced = view.hosts.get(host).map_or(0, |seen| seen.announced);
             let about = (HookEvent::EnrollmentRequest, announced);
@@ -116,7 +105,7 @@ impl EnrolmentRequests {
 
     /// Notes the reply to the question with `ticket`. Returns whether that is one of these questions.
     pub(super) fn answered(&mut self, now: Now, ticket: Ticket, reply: &ProviderReply) -> bool {
-        let Some((provider, host)) = self.under_way.remove(&ticket) else { return ticket >= FIRST_TICKET };
+        let Some((provider, host)) = self.under_way.remove(&ticket) else { return false };
         let request = self.hosts.get_mut(&provider).and_then(|hosts| hosts.get_mut(&host));
         match (&reply.outcome, request) {
             (Outcome::Failed(failure), Some(request)) if request.failures < RETRIES_MAX => {
@@ -128,9 +117,6 @@ impl EnrolmentRequests {
                 Outcome::Failed(_) | Outcome::Unchanged { .. } | Outcome::Content { .. } | Outcome::Removed,
                 _,
             ) => {}
-        }
-        if let Some(wait) = reply.retry_after {
-            self.paused.insert(provider, now.monotonic + wait);
         }
         true
     }

@@ -1,4 +1,4 @@
-//! What a provider is told of an event, and of how many at once.
+//! What a provider is told of an event.
 
 use os_upgrade_kernel::{ConfigProvider, ItemState, State, View};
 use os_upgrade_protocol::HostName;
@@ -26,9 +26,4 @@ pub(super) fn hook_question(
         token: token.to_owned(),
         applied: item.map(|item| AppliedHash { item: item.id.clone(), hash: item.hash.clone() }),
     }
-}
-
-/// How many questions a request to `provider` has at most.
-pub(super) fn batch_size(provider: &ConfigProvider) -> usize {
-    usize::try_from(provider.batch_size).unwrap_or(usize::MAX).max(1)
 }

@@ -424,12 +424,12 @@ fn waiting(providers: &str, hosts: usize) -> Leader {
 
 #[test]
 fn few_hosts_that_wait_for_approval_are_told_of_once() {
-    let all = r#"[{"name":"app","kind":"hooks","url":"https://hooks.example/","batch-size":60}]"#;
+    let all = r#"[{"name":"app","kind":"hooks","url":"https://hooks.example/","batch-size":60,"max-in-flight":1}]"#;
     let mut leader = waiting(all, 150);
     for expected in [60, 40] {
         let questions = calls(&mut leader, 1).concat();
         assert_eq!(questions.len(), expected);
-        assert_eq!(leader.after(1), [], "one call at a time");
+        assert_eq!(leader.after(1), [], "as many calls as may be are under way");
         for question in &questions {
             let HookQuestion { event, cause, .. } = hook(question);
             assert_eq!((*event, *cause), (HookEvent::EnrollmentRequest, 7));
