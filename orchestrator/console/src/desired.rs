@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use os_upgrade_kernel::{ConfigurationWait, DesiredRefusal, KeyState};
+use os_upgrade_kernel::{ConfigurationWait, DesiredRefusal, ItemState, KeyState};
 use os_upgrade_provider_rules::{ConfigurationProblem, CredentialsProblem, Failure, MemberProblem};
 
 use crate::describe::{Describe, describe};
@@ -46,6 +46,33 @@ pub const fn without_key(state: Option<KeyState>) -> &'static str {
             "it announces another key than the approved one: `os-upgrade hosts approve` approves that"
         }
         Some(KeyState::Pinned) => "its worker does not announce its key now",
+    }
+}
+
+/// That what the host has is for another file than its provider names by now.
+pub const OTHER_FILE: &str =
+    "it is for the file that the provider named before, until the provider gives it again";
+
+/// What becomes of a configuration in this state that no provider gives to its host any more.
+pub const fn what_becomes(state: ItemState<'_>, is_kept: bool) -> &'static str {
+    match state {
+        ItemState::Withheld => {
+            "no provider gives it any more; nothing becomes of it until `os-upgrade desired resume`"
+        }
+        ItemState::Nothing
+        | ItemState::Applied
+        | ItemState::Pending
+        | ItemState::Revoking
+        | ItemState::Failed { .. }
+            if is_kept =>
+        {
+            "no provider gives it any more, and the host keeps it, as `on-removal` said; a provider of this name with `on-removal` \
+             remove that does not select the host revokes it"
+        }
+        ItemState::Failed { .. } => "no provider gives it any more; the host tries again to revoke it",
+        ItemState::Nothing | ItemState::Applied | ItemState::Pending | ItemState::Revoking => {
+            "no provider gives it any more; the host revokes it once it reads its manifest"
+        }
     }
 }
 

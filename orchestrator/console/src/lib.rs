@@ -33,10 +33,10 @@ mod why;
 mod zone;
 
 pub use describe::{Describe, Description, describe};
-pub use desired::without_key;
+pub use desired::{OTHER_FILE, what_becomes, without_key};
 pub use event::first_of;
 pub use fact::{Importance, summary};
-pub use needs::{Need, needs};
+pub use needs::{Need, delivery_needs, needs};
 pub use owner::purpose;
 pub use row::{Column, Detail, Kind, Row, or_dash};
 pub use secrets::leader_message;

@@ -3,7 +3,9 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
-use os_upgrade_api_types::routes::state::{AheadHosts, DeliveryTrouble, FailedProvider, HostState, Paused};
+use os_upgrade_api_types::routes::state::{
+    AheadHosts, DeliveryTrouble, FailedConfiguration, FailedProvider, HostState, Paused,
+};
 use os_upgrade_api_types::word::{Behalf, WhyKind, Word};
 use os_upgrade_kernel::KeyState;
 use os_upgrade_kernel::config::LockProvider;
@@ -76,7 +78,7 @@ pub fn needs(status: &Status, now: DateTime<Utc>) -> Vec<Need> {
     needs.extend(status.hosts().filter_map(foreign_mark));
     needs.extend(status.hosts().filter_map(ineffective_reboot));
     needs.extend(key(status));
-    needs.extend(status.state.delivery.iter().flat_map(delivery));
+    needs.extend(status.state.delivery.iter().flat_map(delivery_needs));
     if status.cluster.leader.is_none() {
         needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
     }
@@ -240,8 +242,8 @@ fn key(status: &Status) -> Option<Need> {
 }
 
 /// What keeps configuration from hosts.
-fn delivery(trouble: &DeliveryTrouble<'_>) -> Vec<Need> {
-    let DeliveryTrouble { failed_providers, withheld, ahead, crossed_site } = trouble;
+pub fn delivery_needs(trouble: &DeliveryTrouble<'_>) -> Vec<Need> {
+    let DeliveryTrouble { failed_providers, failed_configurations, withheld, ahead, crossed_site } = trouble;
     let crossed = crossed_site.iter().map(|site| {
         let what = format!(
             "hosts get no configuration: the stream os-upgrade:desired of this NATS account is that of site {site}; give each site an account of its own"
@@ -267,7 +269,20 @@ fn delivery(trouble: &DeliveryTrouble<'_>) -> Vec<Need> {
         let test = format!("os-upgrade providers test {} --host={}", shell_word(name), shell_word(host));
         Need { what, commands: vec![("try it", test)] }
     });
-    crossed.chain(withheld).chain(ahead).chain(failed).collect()
+    let on_hosts = failed_configurations.iter().map(failed_configuration);
+    crossed.chain(withheld).chain(ahead).chain(failed).chain(on_hosts).collect()
+}
+
+/// That a host fails to apply or to revoke a configuration.
+fn failed_configuration(failed: &FailedConfiguration<'_>) -> Need {
+    let FailedConfiguration { provider, host, error, since, count } = failed;
+    let others = if *count > 1 { format!(" (and {} more like this)", count - 1) } else { String::new() };
+    let fails = match since {
+        Some(since) => format!("cannot apply configuration {provider}, which it is to have since {since}"),
+        None => format!("cannot revoke configuration {provider}"),
+    };
+    let what = format!("{host} {fails}{others}; its worker tries again, and says: {error}");
+    Need { what, commands: vec![("look", format!("os-upgrade hosts show {}", shell_word(host)))] }
 }
 
 /// That the mark of its node is of another journal, and the command that takes it over.
@@ -486,13 +501,42 @@ mod tests {
         };
         let failed =
             json!({ "name": "app", "host": "h01", "failure": "it refuses", "since": "2026-11-21T01:00:00Z" });
+        let on_host = |count: usize| {
+            json!({
+                "provider": "app", "host": "h01", "error": "no such directory", "since": "2026-11-21T01:00:00Z", "count": count,
+            })
+        };
+        let revoked = json!({ "provider": "net", "host": "h01", "error": "in use", "count": 1 });
         for (delivery, expected) in [
+            (
+                json!({ "failed-configurations": [on_host(1)] }),
+                &[
+                    "h01 cannot apply configuration app, which it is to have since 2026-11-21T01:00:00Z; its worker tries again, \
+                     and says: no such directory",
+                    "os-upgrade hosts show h01",
+                ][..],
+            ),
+            (
+                json!({ "failed-configurations": [on_host(3)] }),
+                &[
+                    "h01 cannot apply configuration app, which it is to have since 2026-11-21T01:00:00Z (and 2 more like this); \
+                     its worker tries again, and says: no such directory",
+                    "os-upgrade hosts show h01",
+                ],
+            ),
+            (
+                json!({ "failed-configurations": [revoked] }),
+                &[
+                    "h01 cannot revoke configuration net; its worker tries again, and says: in use",
+                    "os-upgrade hosts show h01",
+                ],
+            ),
             (
                 json!({ "failed-providers": [failed] }),
                 &[
                     "provider app fails for every host since 2026-11-21T01:00:00Z, as for h01: it refuses",
                     "os-upgrade providers test app --host=h01",
-                ][..],
+                ],
             ),
             (
                 json!({ "withheld": 2 }),

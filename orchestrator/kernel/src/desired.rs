@@ -28,7 +28,7 @@ pub(crate) use self::input::{
 pub use self::manifest::ManifestOrder;
 pub(crate) use self::manifest::due;
 pub use self::request::{DesiredOperation, DesiredRefusal};
-pub use self::rules::ItemState;
+pub use self::rules::{FailedItem, ItemState, LeftOver};
 pub use self::state::{Desired, DesiredHost, DesiredItem, FailedProvider};
 pub use self::wait::ConfigurationWait;
 pub use self::withheld::{Resumption, Withholding};

@@ -71,8 +71,8 @@ pub use control::{ControlMessage, InReplyTo};
 pub use decide::{Decision, Input, decide};
 pub use desired::{
     CALLBACK_TOKENS_MAX, ConfigurationWait, Desired, DesiredHost, DesiredItem, DesiredOperation,
-    DesiredRefusal, FailedProvider, HookDevice, HookProvider, ItemState, ManifestOrder, Resumption,
-    StoredItem, ToldMetadata, Withholding,
+    DesiredRefusal, FailedItem, FailedProvider, HookDevice, HookProvider, ItemState, LeftOver, ManifestOrder,
+    Resumption, StoredItem, ToldMetadata, Withholding,
 };
 pub use effects::{Effect, Order, Purge, effects, is_wanted, manifests, other_effects, sends};
 pub use enrolment::{

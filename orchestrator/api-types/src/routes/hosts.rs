@@ -472,7 +472,8 @@ pub struct Host<'a> {
     /// Its key; absent if it takes no configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyOfHost<'a>>,
-    /// The providers of configuration that select it, and how far what each gave is there; absent if none does.
+    /// The providers of configuration that select it, and how far what each gave is there; then what is left over of others. Absent if there is
+    /// nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub configurations: Vec<HostConfiguration<'a>>,

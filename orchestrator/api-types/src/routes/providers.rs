@@ -37,7 +37,7 @@ pub const LIST: Route = Route::new(
         "failing": 1,
         "failing-host": "h17",
         "failure": "it refuses the request with status 403",
-    }]})
+    }], "left-over": [{"name": "net", "hosts": 2, "first": "h01"}]})
 })]);
 
 /// A provider with each host that it selects.
@@ -166,8 +166,25 @@ pub const RESUME: Route<ResumeDelivery> = Route::new(
 ]);
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct Providers<'a> {
     pub providers: Vec<Provider<'a>>,
+    /// What hosts have of providers that give it to them no more, by name, the first 32; absent if there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub left_over: Vec<LeftOver<'a>>,
+}
+
+/// What hosts have, or are to have, of a provider that is gone, no longer selects them, or of which they were withdrawn. Each host says what
+/// becomes of it there.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = LeftOverConfiguration)]
+pub struct LeftOver<'a> {
+    pub name: Cow<'a, str>,
+    /// On how many hosts.
+    pub hosts: usize,
+    /// The first one by name.
+    pub first: Cow<'a, str>,
 }
 
 /// A provider of hosts' configuration.
@@ -275,10 +292,16 @@ pub struct ProviderHost<'a> {
     pub poll_interval: Option<Cow<'a, str>>,
 }
 
-/// A provider that selects a host, and how far what it gave is there.
+/// A provider that selects a host, or did, and how far what it gave is there.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct HostConfiguration<'a> {
     pub provider: Cow<'a, str>,
+    /// Whether the provider gives it no more, because it is gone or no longer selects the host, or the host takes no part; `detail` says what
+    /// becomes of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub left_over: bool,
     #[serde(flatten)]
     pub progress: ConfigurationProgress,
 }
@@ -289,7 +312,7 @@ pub struct HostConfiguration<'a> {
 pub struct ConfigurationProgress {
     #[schema(value_type = ItemStateWord)]
     pub state: Word<ItemStep>,
-    /// Why it is not applied, as the host's worker says, or how asking the provider failed last.
+    /// Why it is not applied, as the host's worker says, how asking the provider failed last, or what becomes of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Since when the host is to have what it is to have.

@@ -233,6 +233,11 @@ pub struct DeliveryTrouble<'a> {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub failed_providers: Vec<FailedProvider<'a>>,
+    /// The configurations that hosts fail to apply, or to revoke, for ten minutes or longer: one of each provider, and one of those that give it
+    /// no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub failed_configurations: Vec<FailedConfiguration<'a>>,
     /// How many hosts are not told what they are to have, because the site was restored; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<usize>,
@@ -263,6 +268,23 @@ pub struct FailedProvider<'a> {
     /// How that failed.
     pub failure: String,
     pub since: Stamp,
+}
+
+/// Configurations that hosts fail to apply or to revoke.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct FailedConfiguration<'a> {
+    /// The provider that gave it.
+    pub provider: Cow<'a, str>,
+    /// The first host by name.
+    pub host: Cow<'a, str>,
+    /// Why, as the worker there says.
+    pub error: String,
+    /// Since when that host is to have it; absent if it is to be revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Stamp>,
+    /// How many there are, with that one.
+    pub count: usize,
 }
 
 /// Hosts whose turn has not come for so long that somebody should look.

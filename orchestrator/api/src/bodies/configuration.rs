@@ -1,19 +1,25 @@
 //! How far configuration of hosts is, and what keeps it from them.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::Stamp;
-use os_upgrade_api_types::routes::providers::{ConfigurationProgress, HostConfiguration};
-use os_upgrade_api_types::routes::state::{AheadHosts, DeliveryTrouble, FailedProvider};
+use os_upgrade_api_types::routes::providers::{ConfigurationProgress, HostConfiguration, LeftOver};
+use os_upgrade_api_types::routes::state::{AheadHosts, DeliveryTrouble, FailedConfiguration, FailedProvider};
 use os_upgrade_api_types::word::{ItemStep, Word};
-use os_upgrade_console::{describe, without_key};
-use os_upgrade_kernel::{ConfigProvider, ItemState, Poll, Withholding};
+use os_upgrade_console::{OTHER_FILE, describe, what_becomes, without_key};
+use os_upgrade_kernel::{ConfigProvider, FailedItem, ItemState, LeftOver as LeftOverItem, Poll, Withholding};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::one_line;
+use os_upgrade_provider_rules::ProviderName;
 use os_upgrade_site::published_state::PublishedState;
 
 /// The longest error of a worker that is shown, in characters.
 pub(crate) const ERROR_CHARS_MAX: usize = 300;
+
+/// The most names of which it is listed what is left over: hosts may report any.
+const LEFT_OVER_MAX: usize = 32;
 
 /// What `provider` said of `host` last, if this instance leads.
 pub(crate) fn last_poll<'a>(
@@ -24,22 +30,77 @@ pub(crate) fn last_poll<'a>(
     published.view.polls.as_ref()?.get(&provider.name)?.get(host)
 }
 
-/// The providers that select `host`, which takes part, and how far what each gave is there.
+/// The providers that select `host`, if it takes part, and how far what each gave is there; then what is left over of others.
 pub(crate) fn of_host<'a>(published: &'a PublishedState, host: &HostName) -> Vec<HostConfiguration<'a>> {
-    if !published.state.enrolled(host).takes_part() {
-        return Vec::new();
-    }
-    let providers = published.state.config.iter().flat_map(|config| &config.config_providers);
-    let selecting = providers.filter(|provider| provider.selects(host));
-    let configuration = |provider: &'a ConfigProvider| HostConfiguration {
+    let PublishedState { state, view, .. } = published;
+    let takes_part = state.enrolled(host).takes_part();
+    let providers = state.config.iter().flat_map(|config| &config.config_providers);
+    let selecting = providers.filter(|provider| takes_part && provider.selects(host));
+    let given = selecting.map(|provider| HostConfiguration {
         provider: provider.name.as_str().into(),
+        left_over: false,
         progress: progress(published, provider, host),
-    };
-    selecting.map(configuration).collect()
+    });
+    let left_over = state.left_over(view, host).into_iter().take(LEFT_OVER_MAX).map(left_over_of_host);
+    given.chain(left_over).collect()
 }
 
-/// What keeps configuration from hosts.
-pub(crate) fn trouble(published: &PublishedState) -> Option<DeliveryTrouble<'_>> {
+fn left_over_of_host<'a>(item: LeftOverItem<'_>) -> HostConfiguration<'a> {
+    let LeftOverItem { provider, state, kept_since } = item;
+    let (step, error) = step_of(state);
+    let fate = what_becomes(state, kept_since.is_some());
+    let detail = error.map_or_else(|| fate.to_owned(), |error| format!("{error}; {fate}"));
+    HostConfiguration {
+        provider: provider.to_string().into(),
+        left_over: true,
+        progress: ConfigurationProgress {
+            state: Word::Known(step),
+            detail: Some(detail),
+            since: kept_since.map(Stamp),
+            confirmed_at: None,
+        },
+    }
+}
+
+/// What hosts have, or are to have, of providers that give it to them no more.
+pub(crate) fn left_over(published: &PublishedState) -> Vec<LeftOver<'_>> {
+    let PublishedState { state, view, .. } = published;
+    let hosts: BTreeSet<&HostName> = state.desired.hosts.keys().chain(view.applied.keys()).collect();
+    let mut found: BTreeMap<ProviderName, (&HostName, usize)> = BTreeMap::new();
+    for host in hosts {
+        for LeftOverItem { provider, .. } in state.left_over(view, host) {
+            found.entry(provider).or_insert((host, 0)).1 += 1;
+        }
+    }
+    let shown = found.into_iter().take(LEFT_OVER_MAX).map(|(name, (first, hosts))| LeftOver {
+        name: name.to_string().into(),
+        hosts,
+        first: first.as_str().into(),
+    });
+    shown.collect()
+}
+
+/// The configurations that hosts fail to apply or revoke at `now`: one of each provider, and one of those that give it no more, since hosts may
+/// report any name.
+fn failed_configurations(published: &PublishedState, now: DateTime<Utc>) -> Vec<FailedConfiguration<'_>> {
+    let mut found: BTreeMap<Option<ProviderName>, FailedConfiguration<'_>> = BTreeMap::new();
+    for FailedItem { host, provider, is_given, error, since } in
+        published.state.failed_items(&published.view, now)
+    {
+        let first = || FailedConfiguration {
+            provider: provider.to_string().into(),
+            host: host.as_str().into(),
+            error: one_line(error, ERROR_CHARS_MAX),
+            since: since.map(Stamp),
+            count: 0,
+        };
+        found.entry(is_given.then(|| provider.clone())).or_insert_with(first).count += 1;
+    }
+    found.into_values().collect()
+}
+
+/// What keeps configuration from hosts at `now`.
+pub(crate) fn trouble(published: &PublishedState, now: DateTime<Utc>) -> Option<DeliveryTrouble<'_>> {
     let failed = published.state.desired.failed.iter().map(|(name, failed)| FailedProvider {
         name: name.as_str().into(),
         host: failed.host.as_str().into(),
@@ -52,6 +113,7 @@ pub(crate) fn trouble(published: &PublishedState) -> Option<DeliveryTrouble<'_>>
         .partition(|(_, why)| matches!(why, Withholding::Ahead));
     let trouble = DeliveryTrouble {
         failed_providers: failed.collect(),
+        failed_configurations: failed_configurations(published, now),
         withheld: Some(restored.len()).filter(|hosts| *hosts > 0),
         ahead: ahead
             .first()
@@ -59,6 +121,7 @@ pub(crate) fn trouble(published: &PublishedState) -> Option<DeliveryTrouble<'_>>
         crossed_site: published.crossed_site.as_deref().map(Cow::from),
     };
     let is_none = trouble.failed_providers.is_empty()
+        && trouble.failed_configurations.is_empty()
         && trouble.withheld.is_none()
         && trouble.ahead.is_none()
         && trouble.crossed_site.is_none();
@@ -75,23 +138,33 @@ pub(crate) fn progress(
     let poll = last_poll(published, provider, host);
     let item = state.desired.item(host, &provider.name);
     let has_key = state.has_approved_key(view, host);
-    let (step, error) = match state.item_state(view, host, &provider.name) {
+    let of_item = state.item_state(view, host, &provider.name);
+    let is_sealed_or_told =
+        has_key || matches!(of_item, ItemState::Failed { .. } | ItemState::Applied | ItemState::Withheld);
+    let (step, error) = if is_sealed_or_told {
+        step_of(of_item)
+    } else {
+        let key = state.enrolment.key_state(host, view.announced_key(host));
+        (ItemStep::NoKey, Some(without_key(key).to_owned()))
+    };
+    let failure = poll.and_then(|poll| poll.failure.as_ref()).map(|how| describe(how).to_string());
+    let other_file = || item.is_some_and(|item| item.other_file).then(|| OTHER_FILE.to_owned());
+    ConfigurationProgress {
+        state: Word::Known(step),
+        detail: error.or(failure).or_else(other_file),
+        since: item.map(|item| Stamp(item.since)),
+        confirmed_at: poll.and_then(|poll| poll.confirmed_at).map(Stamp),
+    }
+}
+
+/// The word for `state`, and why the host could not do as it was told.
+fn step_of(state: ItemState<'_>) -> (ItemStep, Option<String>) {
+    match state {
         ItemState::Failed { error } => (ItemStep::Failed, Some(one_line(error, ERROR_CHARS_MAX))),
         ItemState::Applied => (ItemStep::Applied, None),
         ItemState::Withheld => (ItemStep::Withheld, None),
-        ItemState::Nothing | ItemState::Pending | ItemState::Revoking if !has_key => {
-            let key = state.enrolment.key_state(host, view.announced_key(host));
-            (ItemStep::NoKey, Some(without_key(key).to_owned()))
-        }
         ItemState::Nothing => (ItemStep::Nothing, None),
         ItemState::Pending => (ItemStep::Pending, None),
         ItemState::Revoking => (ItemStep::Revoking, None),
-    };
-    let failure = poll.and_then(|poll| poll.failure.as_ref());
-    ConfigurationProgress {
-        state: Word::Known(step),
-        detail: error.or_else(|| failure.map(|how| describe(how).to_string())),
-        since: item.map(|item| Stamp(item.since)),
-        confirmed_at: poll.and_then(|poll| poll.confirmed_at).map(Stamp),
     }
 }

@@ -49,7 +49,7 @@ async fn list(
     let published = api.published()?;
     let providers = published.state.config.iter().flat_map(|config| &config.config_providers);
     let providers = providers.map(|provider| summary(&published, provider)).collect();
-    reply::json(&Providers { providers })
+    reply::json(&Providers { providers, left_over: configuration::left_over(&published) })
 }
 
 async fn read(

@@ -117,6 +117,46 @@ async fn hosts_have_configurations() {
     }
 }
 
+/// h01 could not apply what it is to have since 2020.
+fn failing_on_host(site: &mut TestSite) {
+    let items = &mut site.state.desired.hosts.get_mut(&host("h01")).unwrap().items;
+    items.get_mut(&app()).unwrap().since = "2020-01-01T00:00:00Z".parse().unwrap();
+    let mut applied = Applied::clone(&site.view.applied[&host("h01")]);
+    applied.items[0].id = None;
+    applied.items[0].error = Some("no such\ndirectory".to_owned());
+    site.view.applied.insert(host("h01"), Arc::new(applied));
+}
+
+#[tokio::test]
+async fn state_has_what_hosts_fail_to_apply() {
+    let mut site = site();
+    failing_on_host(&mut site);
+    let api = TestApi::new(site, &[]).await;
+    let failed = json!({
+        "provider": "app", "host": "h01", "error": "no such directory", "since": "2020-01-01T00:00:00Z", "count": 1,
+    });
+    let expected = json!({ "delivery": { "failed-configurations": [failed] } });
+    assert_eq!(api.call("GET /v1/state/os-upgrade?fields=delivery", "").await, (200, expected));
+}
+
+#[tokio::test]
+async fn what_gone_providers_gave_is_shown() {
+    let mut site = site();
+    let config = Some(serde_json::from_value(json!({ "config-providers": [] })).unwrap());
+    apply(&mut site, ConfigFact::Replaced { config, actor: "eve".to_owned(), difference: Vec::new() });
+    let api = TestApi::new(site, &[]).await;
+    let (_, list) = api.call("GET /v1/state/config-providers", "").await;
+    assert_eq!(
+        list,
+        json!({ "providers": [], "left-over": [{ "name": "app", "hosts": 2, "first": "h01" }] })
+    );
+    let (_, shown) = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await;
+    let [left_over] = shown["configurations"].as_array().unwrap().as_slice() else { panic!("{shown}") };
+    assert_eq!((&left_over["left-over"], &left_over["state"]), (&json!(true), &json!("applied")));
+    let detail = left_over["detail"].as_str().unwrap();
+    assert!(detail.starts_with("no provider gives it any more, and the host keeps it"), "{detail}");
+}
+
 #[tokio::test]
 async fn state_has_what_keeps_configuration_from_hosts() {
     let request = "GET /v1/state/os-upgrade?fields=delivery";
@@ -145,7 +185,8 @@ async fn state_has_what_keeps_configuration_from_hosts() {
 
 #[tokio::test]
 async fn providers_have_metrics() {
-    let prefixes = ["os_upgrade_provider", "os_upgrade_withheld", "os_upgrade_crossed"];
+    let prefixes =
+        ["os_upgrade_provider", "os_upgrade_withheld", "os_upgrade_crossed", "os_upgrade_failed_conf"];
     let some = async |site: TestSite| {
         let api = TestApi::new(site, &[]).await;
         let mut found = metrics::samples(&api, &Options::default(), &prefixes).await;
@@ -166,6 +207,14 @@ async fn providers_have_metrics() {
         hosts[1],
         // The samples are of an hour later.
         r#"os_upgrade_provider_oldest_confirmation_seconds{provider="app"} 4200"#,
+    ];
+    assert_eq!(some(failing).await, expected);
+    let mut failing = site();
+    failing_on_host(&mut failing);
+    let expected = [
+        "os_upgrade_failed_configurations 1",
+        r#"os_upgrade_provider_hosts{provider="app",state="failed"} 1"#,
+        hosts[1],
     ];
     assert_eq!(some(failing).await, expected);
 }

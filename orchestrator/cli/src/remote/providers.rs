@@ -3,10 +3,12 @@
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::providers::{
-    LIST, POLL, Poll, Provider, ProviderHooks, ProviderHosts, ProviderTest, Providers as ProviderList, READ,
-    RESUME, ROTATE_TOKEN, ResumeDelivery, TEST, TestProvider, WITHHELD, WithheldHosts,
+    LIST, LeftOver, POLL, Poll, Provider, ProviderHooks, ProviderHosts, ProviderTest,
+    Providers as ProviderList, READ, RESUME, ROTATE_TOKEN, ResumeDelivery, TEST, TestProvider, WITHHELD,
+    WithheldHosts,
 };
 use os_upgrade_api_types::word::TestOutcome;
+use os_upgrade_console::commands::shell_word;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
 use os_upgrade_provider_rules::ProviderName;
@@ -164,7 +166,8 @@ impl View for ProviderTest {
 
 impl View for ProviderList<'static> {
     fn text(&self, canvas: &Canvas) -> String {
-        self.providers.text(canvas)
+        let left_over: String = self.left_over.iter().map(left_over_line).collect();
+        format!("{}{left_over}", self.providers.text(canvas))
     }
 
     fn names(&self) -> Option<Vec<String>> {
@@ -172,8 +175,16 @@ impl View for ProviderList<'static> {
     }
 
     fn none(&self) -> Option<String> {
-        self.providers.none()
+        if self.left_over.is_empty() { self.providers.none() } else { None }
     }
+}
+
+/// That hosts have something of a provider that gives it no more.
+fn left_over_line(left_over: &LeftOver<'_>) -> String {
+    let LeftOver { name, hosts, first } = left_over;
+    let on = if *hosts == 1 { "1 host".to_owned() } else { format!("{hosts} hosts") };
+    let (name, first, show) = (sanitized(name), sanitized(first), shell_word(first));
+    format!("\n{name} is left over on {on}, such as {first}: os-upgrade hosts show {show}")
 }
 
 impl View for ProviderHosts<'static> {
@@ -264,5 +275,20 @@ h01   applied                    ON_FLEET_JOIN";
 NAME  KIND  REQUIRED  APPLIED  FAILING  LAST FAILURE
 app                   1 of 1   0";
         assert_eq!(shown.trim_end(), expected);
+    }
+
+    #[test]
+    fn what_is_left_over_is_listed() {
+        let left_over = json!([
+            { "name": "net", "hosts": 2, "first": "h01" }, { "name": "old", "hosts": 1, "first": "-h" },
+        ]);
+        let answer = json!({ "providers": [], "left-over": left_over });
+        let list = ProviderList::deserialize(answer).unwrap();
+        assert_eq!(list.none(), None);
+        let text = list.text(&CANVAS);
+        let expected = "
+net is left over on 2 hosts, such as h01: os-upgrade hosts show h01
+old is left over on 1 host, such as -h: os-upgrade hosts show -- -h";
+        assert!(text.ends_with(expected), "{text}");
     }
 }

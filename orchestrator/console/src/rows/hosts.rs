@@ -119,11 +119,12 @@ fn key(
     format!("{what}; {} may not take configuration too", refused_applications.join(", "))
 }
 
-/// Each provider that selects it with how far that is.
+/// Each provider that selects it, or did, with how far that is.
 fn configurations(host: &Host<'_>) -> String {
     let one = |it: &HostConfiguration<'_>| {
         let detail = it.progress.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-        format!("{} {}{detail}", it.provider, it.progress.state)
+        let left_over = if it.left_over { " (left over)" } else { "" };
+        format!("{} {}{left_over}{detail}", it.provider, it.progress.state)
     };
     host.configurations.iter().map(one).collect::<Vec<_>>().join("; ")
 }

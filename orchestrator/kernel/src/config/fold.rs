@@ -33,6 +33,7 @@ impl State {
     fn apply_replaced(&mut self, config: Option<&Config>, at: DateTime<Utc>) {
         let before = std::mem::replace(&mut self.config, config.cloned().map(Arc::new));
         self.revoke_unselected(before.as_deref());
+        self.outdate_files(before.as_deref());
         self.follow_providers(before.as_deref());
         self.missed.config_replaced(config, at);
         self.config_revision = self.config_revision.saturating_add(1);

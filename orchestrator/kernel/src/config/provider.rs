@@ -259,6 +259,12 @@ impl ConfigProvider {
         asked(self) == asked(other)
     }
 
+    /// Whether both name the same file, with the same mode and owner.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        let file = |it: &Self| (it.path.clone(), it.mode, it.user.clone(), it.group.clone());
+        file(self) == file(other)
+    }
+
     /// Whether the secret `name` is needed to ask it.
     pub fn uses_secret(&self, name: &SecretName) -> bool {
         [&self.credentials, &self.client_certificate].into_iter().flatten().any(|used| used == name)

@@ -14,7 +14,8 @@ impl State {
         match fact {
             DesiredFact::ItemStored { host, provider, item, bytes, sealed, fingerprint, hash } => {
                 let (id, fingerprint, hash) = (item.clone(), fingerprint.clone(), hash.clone());
-                let item = DesiredItem { id, bytes: *bytes, sealed: *sealed, fingerprint, hash, since: at };
+                let (bytes, sealed) = (*bytes, *sealed);
+                let item = DesiredItem { id, bytes, sealed, fingerprint, hash, other_file: false, since: at };
                 self.desired.store(host, provider, item);
             }
             DesiredFact::ItemRevoked { host, provider } => self.desired.revoke(host, provider),
@@ -41,6 +42,17 @@ impl State {
                 self.apply_metadata_changed(provider, hosts, at);
             }
             DesiredFact::CallbackReceived { provider, hosts } => self.apply_callback(provider, hosts),
+        }
+    }
+
+    /// The configuration is no longer `before`: providers may name other files.
+    pub(crate) fn outdate_files(&mut self, before: Option<&Config>) {
+        let Some(config) = self.config.clone() else { return };
+        for provider in &config.config_providers {
+            let earlier = before.and_then(|before| before.provider(&provider.name));
+            if earlier.is_some_and(|earlier| !earlier.is_same_file(provider)) {
+                self.desired.outdate_files(&provider.name);
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! What other subjects ask of what hosts are to have.
 
-use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{Applied, AppliedItem, HostName, ItemKind, Revision};
 use os_upgrade_provider_rules::ProviderName;
 
@@ -12,6 +14,10 @@ use crate::view::View;
 
 /// The most hosts that are told at once that they are to have nothing.
 const FOUND_AT_ONCE_MAX: usize = 1000;
+
+/// A configuration that fails on a host is a matter for a person once the host is to have it for so long: by then a worker that is there has
+/// tried it about ten times.
+const FAILED_AFTER: TimeDelta = TimeDelta::minutes(10);
 
 /// How far what a provider gave for a host is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,24 +36,107 @@ pub enum ItemState<'a> {
     Withheld,
 }
 
+/// A configuration that a host could not apply, or not revoke, and that somebody should look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedItem<'a> {
+    pub host: &'a HostName,
+    /// The provider that gave it, which may be gone.
+    pub provider: ProviderName,
+    /// Whether the provider is there, and gives something to the host.
+    pub is_given: bool,
+    /// Why, as the worker says.
+    pub error: &'a str,
+    /// Since when the host is to have it; absent if it is not to have it any more.
+    pub since: Option<DateTime<Utc>>,
+}
+
+/// What a host has, or is to have, of a provider that gives it nothing any more: it is gone, does not select the host, or the host takes no part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOver<'a> {
+    pub provider: ProviderName,
+    pub state: ItemState<'a>,
+    /// Since when the host is to have it and keeps it, as `on-removal` said; absent if it is revoked.
+    pub kept_since: Option<DateTime<Utc>>,
+}
+
 impl State {
-    /// How far what `provider` gave for `host` is, as far as the host has reported.
+    /// How far what `provider` gave for `host` is, as far as the host has reported. A report names no item that failed, so its error counts only
+    /// if it is about the manifest that counts, and if the provider still names the file that the item is for.
     pub fn item_state<'a>(&self, view: &'a View, host: &HostName, provider: &ProviderName) -> ItemState<'a> {
         let item = self.desired.item(host, provider);
         let applied = self.reported(view, host);
         let is_it = |it: &&AppliedItem| it.kind == ItemKind::Configuration && it.name == provider.as_str();
         let reported = applied.and_then(|applied| applied.items.iter().find(is_it));
         let has = reported.and_then(|reported| reported.id.as_ref());
+        let is_of_manifest = applied.is_some_and(|it| it.revision >= self.desired_revision(host));
+        let is_about_now = is_of_manifest && item.is_none_or(|item| !item.other_file);
         match (item, reported.and_then(|reported| reported.error.as_deref())) {
             (Some(item), None) if has == Some(&item.id) => ItemState::Applied,
             (None, None) if has.is_none() => ItemState::Nothing,
             (Some(_) | None, _) if !self.is_delivered(host) || self.is_ahead(view, host) => {
                 ItemState::Withheld
             }
-            (Some(_) | None, Some(error)) => ItemState::Failed { error },
-            (Some(_), None) => ItemState::Pending,
-            (None, None) => ItemState::Revoking,
+            (Some(_) | None, Some(error)) if is_about_now => ItemState::Failed { error },
+            (Some(_), Some(_) | None) => ItemState::Pending,
+            (None, Some(_) | None) => ItemState::Revoking,
         }
+    }
+
+    /// The configurations that hosts cannot apply or revoke at `now`, as their workers say, and that somebody should look at. Workers try
+    /// again, and do not say since when they fail: what a host is to have for less than ten minutes is left out.
+    pub fn failed_items<'a>(
+        &'a self,
+        view: &'a View,
+        now: DateTime<Utc>,
+    ) -> impl Iterator<Item = FailedItem<'a>> {
+        let of_host = move |host: &'a HostName| {
+            let names = self.reported_names(view, host);
+            names.into_iter().filter_map(move |name| self.failed_item(view, host, name, now))
+        };
+        let has_error = |applied: &Applied| applied.items.iter().any(|item| item.error.is_some());
+        let failing = view.applied.iter().filter(move |(_, applied)| has_error(applied));
+        failing.flat_map(move |(host, _)| of_host(host))
+    }
+
+    fn failed_item<'a>(
+        &'a self,
+        view: &'a View,
+        host: &'a HostName,
+        provider: ProviderName,
+        now: DateTime<Utc>,
+    ) -> Option<FailedItem<'a>> {
+        let ItemState::Failed { error } = self.item_state(view, host, &provider) else { return None };
+        let since = self.desired.item(host, &provider).map(|item| item.since);
+        let is_given = self.provider_of(&provider, host).is_some();
+        let is_old = since.is_none_or(|since| now - since >= FAILED_AFTER);
+        is_old.then_some(FailedItem { host, provider, is_given, error, since })
+    }
+
+    /// What `host` has, or is to have, of providers that give it nothing any more, by name.
+    pub fn left_over<'a>(&'a self, view: &'a View, host: &HostName) -> Vec<LeftOver<'a>> {
+        let desired = self.desired.hosts.get(host);
+        let mut names = self.reported_names(view, host);
+        names.extend(desired.iter().flat_map(|desired| desired.items.keys().cloned()));
+        let gone = names.into_iter().filter(|name| self.provider_of(name, host).is_none());
+        let left_over = gone.map(|provider| LeftOver {
+            state: self.item_state(view, host, &provider),
+            kept_since: self.desired.item(host, &provider).map(|item| item.since),
+            provider,
+        });
+        left_over.filter(|it| it.state != ItemState::Nothing).collect()
+    }
+
+    /// The configurations of which `host` says something. Names that no provider can have are left out.
+    fn reported_names(&self, view: &View, host: &HostName) -> BTreeSet<ProviderName> {
+        let items = self.reported(view, host).into_iter().flat_map(|applied| &applied.items);
+        let items = items.filter(|item| item.kind == ItemKind::Configuration);
+        items.filter_map(|item| ProviderName::new(&item.name).ok()).collect()
+    }
+
+    /// The provider `name`, if it selects `host` and that takes part.
+    fn provider_of(&self, name: &ProviderName, host: &HostName) -> Option<&ConfigProvider> {
+        let provider = self.config.as_ref()?.provider(name)?;
+        (self.enrolled(host).takes_part() && provider.selects(host)).then_some(provider)
     }
 
     /// Which required configuration `host` lacks, and what it waits for; absent if it lacks none.
@@ -116,9 +205,10 @@ impl State {
 
     /// The provider `name`, if `host` is to have what it gives.
     pub fn provider_for(&self, name: &ProviderName, host: &HostName) -> Option<&ConfigProvider> {
-        let provider = self.config.as_ref()?.provider(name)?;
-        let can_have = self.enrolled(host).takes_part() && self.enrolment.pinned(host).is_some();
-        (can_have && provider.selects(host)).then_some(provider)
+        if self.enrolment.pinned(host).is_none() {
+            return None;
+        }
+        self.provider_of(name, host)
     }
 
     /// Whether `host` is told what it is to have: not after a restoration until an operator says so.

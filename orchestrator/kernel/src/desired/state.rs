@@ -90,6 +90,9 @@ pub struct DesiredItem {
     /// The provider's hash of it, sealed under the strongbox key; absent without that key, and of kind `http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
+    /// Whether its provider names another file by now, and has given nothing since.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub other_file: bool,
     /// When it became what the host is to have.
     pub since: DateTime<Utc>,
 }
@@ -109,6 +112,18 @@ impl Desired {
     pub(super) fn store(&mut self, host: &HostName, provider: &ProviderName, item: DesiredItem) {
         let before = self.change(host).items.insert(provider.clone(), item);
         self.replace(host, before.map(|item| item.id));
+    }
+
+    /// `provider` names another file by now: what it gave before is sealed and stored anew once it gives it again, even if it is the same.
+    pub(super) fn outdate_files(&mut self, provider: &ProviderName) {
+        let having = self.hosts.iter().filter(|(_, host)| host.items.contains_key(provider));
+        let having: Vec<HostName> = having.map(|(name, _)| name.clone()).collect();
+        for name in having {
+            if let Some(item) = self.hosts.get_mut(&name).and_then(|host| host.items.get_mut(provider)) {
+                item.fingerprint = None;
+                item.other_file = true;
+            }
+        }
     }
 
     /// `host` is to have nothing of `provider`.

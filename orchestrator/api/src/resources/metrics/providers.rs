@@ -52,6 +52,9 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, now:
     registry.register("os_upgrade_provider_oldest_confirmation_seconds", help, oldest);
     let help = "Events of hosts of which the provider, of kind hooks, is still to be told";
     registry.register("os_upgrade_provider_pending_events", help, pending);
+    let items = published.state.failed_items(&published.view, now).count();
+    let help = "Configurations that hosts fail to apply or to revoke, for ten minutes or longer";
+    registry.register("os_upgrade_failed_configurations", help, gauge(number(items)));
     let reasons = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     let of = |why: Withholding| match why {
         Withholding::Restored => [("reason", "restored")],

@@ -9,6 +9,7 @@ use os_upgrade_kernel::{
     Fact, LockProvider, MissedReason, MissedRun, NoAnswer, Settings, Slot, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::Revision;
+use os_upgrade_provider_rules::ProviderName;
 use serde_json::json;
 
 use super::words::check_words;
@@ -156,6 +157,8 @@ fn state_with_every_field() {
     {
         state.apply(start(), &fact).unwrap();
     }
+    let items = state.desired.hosts.get_mut(&host).map(|host| &mut host.items).unwrap();
+    items.get_mut(&ProviderName::new("app").unwrap()).unwrap().other_file = true;
     let rollout = Rollout::default();
     let trigger = Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: true };
     let started =

@@ -16,7 +16,8 @@ pub(super) fn hook_question(
 ) -> HookQuestion {
     let name = &provider.name;
     let is_applied = state.item_state(view, host, name) == ItemState::Applied;
-    let item = state.desired.item(host, name).filter(|_| is_applied);
+    // A provider that knows the hash would say that nothing is new, and the other file would never get the content.
+    let item = state.desired.item(host, name).filter(|item| is_applied && !item.other_file);
     HookQuestion {
         event,
         cause,

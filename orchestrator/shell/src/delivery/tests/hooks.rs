@@ -166,7 +166,12 @@ fn calls_tell_of_the_host() {
     leader.view.applied.insert(host("h1"), applied.into());
     called_back(&mut leader);
     let expected = AppliedHash { item: ItemId::new("1").unwrap(), hash: None };
-    assert_eq!(hook(&call(&mut leader, 1)).applied, Some(expected));
+    let question = call(&mut leader, 1);
+    assert_eq!(hook(&question).applied, Some(expected));
+    answer(&mut leader, &question, unchanged());
+    // If that is to become another file, it must not say that nothing is new.
+    leader.configure(&with(r#""path":"/etc/app.conf""#));
+    assert_eq!(hook(&call(&mut leader, 1)).applied, None);
 }
 
 #[test]
