@@ -7,7 +7,8 @@ use os_upgrade_protocol::time;
 
 use super::check::Check;
 
-const NAME: &str = "configuration of hosts";
+/// What the checks are of.
+pub(super) const NAME: &str = "configuration of hosts";
 
 /// Whether the stream of what hosts are to have is that of `site`.
 pub(super) async fn examine_stream(bus: &Bus, site: &str) -> Option<Check> {

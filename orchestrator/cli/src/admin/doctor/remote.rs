@@ -7,13 +7,15 @@ use os_upgrade_api_types::routes::slots::Slots;
 use os_upgrade_api_types::routes::state::State;
 use os_upgrade_api_types::routes::{self, cluster, health, state};
 use os_upgrade_console::rows::cluster::trouble;
+use os_upgrade_console::{Need, delivery_needs};
 use serde::de::DeserializeOwned;
 
-use super::check::Check;
+use super::check::{Check, Verdict};
+use super::configuration;
 use crate::rest::Client;
 
 /// What is read of the state.
-const FIELDS: &str = "next-upgrade-why,pending-hosts,config-warnings";
+const FIELDS: &str = "next-upgrade-why,pending-hosts,config-warnings,delivery";
 
 /// Every check. Each part that cannot be read is a problem of its own. Without a leader, what an instance says of the site is what was
 /// last known.
@@ -110,10 +112,18 @@ fn site(state: &State<'static>) -> Vec<Check> {
         let advice = "change it with `os-upgrade config edit`";
         checks.push(Check::warning("upgrade configuration", &warning.message, advice));
     }
+    checks.extend(state.delivery.iter().flat_map(delivery_needs).map(configuration_of_hosts));
     if checks.is_empty() {
         checks.push(Check::ok("site", "its configuration fits its hosts, and none waits for approval"));
     }
     checks
+}
+
+/// What keeps configuration from hosts, with the commands that help.
+fn configuration_of_hosts(Need { what, commands }: Need) -> Check {
+    let commands: Vec<_> = commands.iter().map(|(name, command)| format!("{name}: `{command}`")).collect();
+    let advice = Some(commands.join("; ")).filter(|advice| !advice.is_empty());
+    Check { verdict: Verdict::Warning, advice, ..Check::ok(configuration::NAME, what) }
 }
 
 fn slots(slots: &Slots<'static>) -> Vec<Check> {
@@ -133,7 +143,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::admin::doctor::check::Verdict;
 
     fn read<T: DeserializeOwned>(answer: Value) -> T {
         serde_json::from_value(answer).unwrap()
@@ -172,6 +181,16 @@ mod tests {
         assert_eq!(checks[0].found, "ready, leader; the leader is a1");
     }
 
+    /// What is not asked for is not found.
+    #[test]
+    fn fields_that_are_examined_are_read() {
+        let known = os_upgrade_api_types::openapi::fields_of::<State<'_>>();
+        for field in ["next-upgrade-why", "pending-hosts", "config-warnings", "delivery"] {
+            assert!(known.iter().any(|it| it == field), "{field}");
+            assert!(FIELDS.split(',').any(|asked| asked == field), "{field}");
+        }
+    }
+
     #[test]
     fn faults_are_named() {
         let zone_data = json!({ "source": "built-in", "old": "windows go by old data" });
@@ -200,6 +219,19 @@ mod tests {
             ("upgrade configuration", Verdict::Warning),
         ];
         assert_eq!(verdicts(&site(&read(state))), expected);
+        let failed =
+            json!({ "name": "app", "host": "h1", "failure": "it refuses", "since": "2026-11-21T01:00:00Z" });
+        let on_host = json!({ "provider": "app", "host": "h2", "error": "no such directory", "count": 1 });
+        let delivery = json!({
+            "failed-providers": [failed], "failed-configurations": [on_host], "crossed-site": "hall-2",
+        });
+        let checks = site(&read(json!({ "delivery": delivery })));
+        assert_eq!(verdicts(&checks), [(configuration::NAME, Verdict::Warning); 3]);
+        assert_eq!(checks[0].advice, None);
+        assert!(checks[1].found.starts_with("provider app fails for every host"), "{checks:?}");
+        let advice = "try it: `os-upgrade providers test app --host=h1`";
+        assert_eq!(checks[1].advice.as_deref(), Some(advice));
+        assert!(checks[2].found.starts_with("h2 cannot revoke configuration app"), "{checks:?}");
         let found = slots(&slots_with(&[holder("h1", true, "failed in run r1"), holder("h2", false, "x")]));
         assert_eq!(found[0].found, "h1 has held its slot for long: failed in run r1");
         assert_eq!(found.len(), 1);
