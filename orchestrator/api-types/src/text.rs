@@ -122,6 +122,10 @@ words! {
     PatchWord = ["add", "remove", "replace", "move", "copy", "test"];
     /// What happens to a host that is unreachable when a run starts: it is skipped, or fails.
     UnreachableWord = ["skip", "fail"];
+    /// How a provider is asked: by a GET for each host, or by a POST of events.
+    ProviderKindWord = ["http", "hooks"];
+    /// What becomes of what a host has once its provider has nothing for it any more: the host keeps it, or it is removed.
+    OnRemovalWord = ["keep", "remove"];
 }
 
 /// One entry per format: its description, its name in the document, its pattern, and its length in characters.
@@ -172,6 +176,8 @@ texts! {
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
     /// The name of a secret.
     SecretNameText = "^[a-zA-Z0-9_-][a-zA-Z0-9._-]*$", (Some(1), Some(64));
+    /// The permissions of a file in octal, such as `0640`.
+    FileModeText = "^0?[0-7]{3}$", (Some(3), Some(4));
     /// A secret: 1 to 8192 bytes.
     SecretText = r"^[\s\S]+$", (Some(1), Some(8_192));
     /// 32 bytes in base64, as `os-upgrade strongbox key` prints them.

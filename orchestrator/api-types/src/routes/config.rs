@@ -3,6 +3,8 @@
 //!
 //! The kernel defines the configuration; this file describes it.
 
+mod provider;
+
 use std::borrow::Cow;
 
 use os_upgrade_kernel::Config;
@@ -14,6 +16,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder,
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
+pub use self::provider::{ConfigProvider, Selector};
 use crate::body::{Kind, Millis, Stamp, TwoSided};
 use crate::headers;
 use crate::lists::list;
@@ -90,8 +93,9 @@ pub const CHANGE: Route<Value> = Route::new(
     }),
 ])
 .description(
-    "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). Lists are replaced \
-        as a whole. Without If-Match the patch is applied to the current configuration, whatever it is.",
+    "A merge patch (RFC 7396), also as plain JSON or YAML, or a JSON Patch (RFC 6902). A merge patch \
+        replaces lists as a whole; a JSON Patch changes one entry, such as /config-providers/0/poll-interval. Without \
+        If-Match the patch is applied to the current configuration, whatever it is.",
 )
 .headers::<TagsOfWrites>()
 .query::<Validate>()
@@ -382,6 +386,9 @@ pub struct ConfigBody {
     pub minimum_remaining: String,
     #[schema(required = false)]
     pub rollout: Rollout,
+    /// Where configuration of hosts comes from; at most 32.
+    #[schema(required = false)]
+    pub config_providers: Vec<ConfigProvider>,
 }
 
 /// The fields of [`ConfigBody`], as part of a larger object.
@@ -555,6 +562,10 @@ pub struct Rollout {
     /// than that left of a window no run starts by itself. Absent: no bound.
     #[schema(required = false, value_type = TimeoutText)]
     pub expected_duration: String,
+    /// How long a run waits for hosts that lack configuration of a required provider, once it waits for nothing else; at least 1 s.
+    /// Absent: 15 minutes.
+    #[schema(required = false, value_type = TimeoutText)]
+    pub provider_wait: String,
 }
 
 /// A number of hosts, or a percentage of those that take part, rounded down.

@@ -201,8 +201,7 @@ async fn change(
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(empty_body());
     }
-    let patch = Patch::read(&headers, &body);
-    let patch = match patch.and_then(|patch| patch.check_removals(&FIELDS).map(|()| patch)) {
+    let patch = match Patch::read(&headers, &body) {
         Ok(patch) => patch,
         Err(problem) => return Ok(patch_refused(problem)),
     };
@@ -272,7 +271,7 @@ impl Change {
             return Err(refusal_problem(&self.conditions, ConfigRefusal::ConfigChanged { tag }));
         }
         let value = serde_json::to_value(config).map_err(|error| Problem::internal(error.to_string()))?;
-        let config: Config = from_value(self.patch.apply(value)?)?;
+        let config: Config = from_value(self.patch.apply(value, &FIELDS)?)?;
         config.validate().map_err(ConfigRefusal::from)?;
         Ok(config)
     }

@@ -2,6 +2,7 @@
 
 use chrono::{Datelike as _, Utc};
 use os_upgrade_api_types::routes::state::State;
+use os_upgrade_kernel::{Config, config as kernel};
 
 use super::*;
 
@@ -437,6 +438,52 @@ async fn run_is_unaffected_by_configuration_changes() {
     assert_eq!(api.read::<State<'_>>("GET /v1/state/os-upgrade").await.status, "preparing");
 }
 
+/// The names of all fields of `T`, which refuses others.
+fn fields_of<T: DeserializeOwned>() -> Vec<String> {
+    let refused = serde_json::from_str::<T>(r#"{"?": 0}"#).err().unwrap().to_string();
+    refused.split('`').skip(3).step_by(2).map(ToOwned::to_owned).collect()
+}
+
+/// The description has every field of the kernel's configuration: `fields` selects it, and `null` removes it, so that its default applies.
+#[tokio::test]
+async fn every_field_is_selected_and_removed() {
+    let (mut selected, mut removed) = (Vec::new(), Vec::new());
+    for (parent, fields, is_in_list) in [
+        ("", fields_of::<Config>(), false),
+        ("rollout/", fields_of::<kernel::Rollout>(), false),
+        ("rollout/retries/", fields_of::<kernel::Retries>(), false),
+        ("worker-applications/", fields_of::<kernel::WorkerApplication>(), true),
+        ("config-providers/", fields_of::<kernel::ConfigProvider>(), true),
+        ("config-providers/selector/", fields_of::<kernel::Selector>(), true),
+    ] {
+        assert!(!fields.is_empty(), "{parent}");
+        for field in fields {
+            let path = format!("{parent}{field}");
+            removed.extend((!is_in_list).then(|| path.clone()));
+            selected.push(path);
+        }
+    }
+    assert!(selected.iter().any(|path| path == "config-providers/poll-interval"), "{selected:?}");
+    let api = configured(ONE).await;
+    for path in selected {
+        for resource in ["/v1/config/os-upgrade", "/v1/state/os-upgrade"] {
+            let (status, answer) = api.call(&format!("GET {resource}?fields={path}"), "").await;
+            assert_eq!(status, 200, "{resource} {path}: {answer}");
+        }
+    }
+    for path in removed {
+        let patch = path.rsplit('/').fold(Value::Null, |inner, name| json!({ name: inner }));
+        let (status, _, answer) = api.send(request("PATCH", "", &[], &patch.to_string())).await;
+        assert_eq!((status, answer.as_str()), (204, ""), "{path}");
+    }
+    let app = json!([{"name": "app", "kind": "http", "url": "https://files.example/"}]);
+    let given = json!({ "config-providers": app }).to_string();
+    assert_eq!(api.send(request("PATCH", "", &[], &given)).await.0, 204);
+    assert_eq!(api.configuration().await["config-providers"], app);
+    assert_eq!(api.send(request("PATCH", "", &[], r#"{"config-providers":null}"#)).await.0, 204);
+    assert_eq!(api.configuration().await["config-providers"], Value::Null);
+}
+
 /// The document and the server agree on what a patch may be.
 #[tokio::test]
 async fn patches_are_accepted_as_described() {
@@ -450,6 +497,11 @@ async fn patches_are_accepted_as_described() {
         (&merge, json!({"rollout": {"max-failures": null}, "minimum-remaining": null}), true),
         (&merge, json!({"rollout": null, "maintenance-windows": null, "worker-applications": []}), true),
         (&merge, json!({"rollouts": {}}), false),
+        (&merge, json!({"config-providers": null, "rollout": {"provider-wait": null}}), true),
+        (&merge, json!({"config-providers": [{"name": "app", "kind": "http", "url": "https://a/"}]}), true),
+        (&merge, json!({"config-providers": [{"name": "app", "kind": "ftp", "url": "https://a/"}]}), false),
+        (&merge, json!({"config-providers": {"app": null}}), false),
+        (&merge, json!({"worker-applications": {"0": {"name": "a"}}}), false),
         (&merge, json!({"maintenance-window": null}), false),
         (&merge, json!({"rollout": {"max-concurent": 2}}), false),
         (&merge, json!({"rollout": {"max-concurent": null}}), false),

@@ -36,7 +36,8 @@ pub(crate) enum Command {
     Get(Get),
     /// Change one field; lists are replaced as a whole
     ///
-    /// The value is JSON, or else a text. null takes the field away, so that its default applies.
+    /// The value is JSON, or else a text. null takes the field away, so that its default applies; that of a list is an empty one. To
+    /// change one entry of a list, use `config edit`.
     #[command(after_help = examples![
         "config set rollout.max-concurrent 2",
         "config set start-jitter 10m --yes",
@@ -139,7 +140,9 @@ fn key(text: &str) -> Result<Key, String> {
         return Err("names with dots between them are expected, such as rollout.max-concurrent".to_owned());
     }
     if names.iter().any(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
-        return Err("a list is set as a whole, such as maintenance-windows='[...]'".to_owned());
+        let message = "a list is set as a whole, such as `config set maintenance-windows '[...]'`; \
+                       `os-upgrade config edit` changes one entry";
+        return Err(message.to_owned());
     }
     Ok(Key(names))
 }
@@ -267,6 +270,10 @@ mod tests {
         }
         for wrong in ["", ".", "rollout.", "a..b"] {
             assert!(key(wrong).is_err(), "{wrong:?}");
+        }
+        for entry in ["config-providers.0", "config-providers/0/poll-interval"] {
+            let refused = key(entry).unwrap_err();
+            assert!(refused.ends_with("`os-upgrade config edit` changes one entry"), "{refused}");
         }
     }
 }

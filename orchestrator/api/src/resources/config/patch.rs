@@ -77,22 +77,16 @@ impl Patch {
         steps.collect::<Result<_, _>>().map(Self::Steps)
     }
 
-    /// Checks that a merge patch removes only what a configuration may have: a misspelt field would remove nothing. Unknown
-    /// fields with a value are refused with the patched configuration. `known` are the paths of all fields.
-    pub(crate) fn check_removals(&self, known: &[String]) -> Result<(), Problem> {
-        match self {
-            Self::Merge(patch) => check_removals(patch, "", known),
-            Self::Steps(_) => Ok(()),
-        }
-    }
-
-    /// `document` with the patch applied.
+    /// `document` with the patch applied. `known` are the paths of all fields.
     ///
     /// # Errors
-    /// 412 when a `test` fails, 400 when a step cannot be done.
-    pub(crate) fn apply(&self, mut document: Value) -> Result<Value, Problem> {
+    /// 412 when a `test` fails, 400 when a step cannot be done, or a merge patch does not fit the document.
+    pub(crate) fn apply(&self, mut document: Value, known: &[String]) -> Result<Value, Problem> {
         match self {
-            Self::Merge(patch) => json_patch::merge(&mut document, patch),
+            Self::Merge(patch) => {
+                check_merge(patch, Some(&document), "", known)?;
+                json_patch::merge(&mut document, patch);
+            }
             Self::Steps(steps) => {
                 for (index, step) in steps.iter().enumerate() {
                     if let Err(error) = json_patch::patch(&mut document, std::slice::from_ref(step)) {
@@ -114,13 +108,28 @@ impl Patch {
     }
 }
 
-fn check_removals(patch: &Value, parent: &str, known: &[String]) -> Result<(), Problem> {
+/// Checks that a merge patch removes only what a configuration may have: a misspelt field would remove nothing. Unknown fields with a value
+/// are refused with the patched configuration. Nor does it name an entry of a list, which `document` has there: the list would be lost.
+fn check_merge(
+    patch: &Value,
+    document: Option<&Value>,
+    parent: &str,
+    known: &[String],
+) -> Result<(), Problem> {
     for (name, value) in patch.as_object().into_iter().flatten() {
         let field = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
+        let current = document.and_then(|document| document.get(name.as_str()));
+        if value.is_object() && current.is_some_and(Value::is_array) {
+            let message = format!(
+                "a list is replaced as a whole: give [...] with all its entries; to change one, send a JSON Patch \
+                 (application/json-patch+json), such as [{{\"op\":\"remove\",\"path\":\"/{field}/0\"}}], or use `os-upgrade config edit`"
+            );
+            return Err(problem_at(&field, &message));
+        }
         if value.is_null() && !known.contains(&field) {
             return Err(problem_at(&field, "there is no such field"));
         }
-        check_removals(value, &field, known)?;
+        check_merge(value, current, &field, known)?;
     }
     Ok(())
 }
@@ -202,7 +211,8 @@ mod tests {
         headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
         let document = json!({"a": [{"name": "x"}, {"name": "y"}], "b": {"c": 1, "d": 2}});
         let patch = Patch::read(&headers, patch.as_bytes()).map_err(Problem::into_message)?;
-        patch.apply(document).map_err(Problem::into_message)
+        let known = ["a", "a/name", "b", "b/c", "b/d", "b/e", "e", "f"].map(ToOwned::to_owned);
+        patch.apply(document, &known).map_err(Problem::into_message)
     }
 
     #[test]
@@ -218,6 +228,12 @@ mod tests {
             ("[]", "a merge patch is an object with the fields that change"),
             ("null", "a merge patch is an object with the fields that change"),
             (r#"{"b":{"c":1,"c":2}}"#, "b: \"c\" is given twice at line 1 column 15"),
+            (r#"{"b":{"g":null}}"#, "b/g: there is no such field"),
+            (
+                r#"{"a":{"x":null}}"#,
+                "a: a list is replaced as a whole: give [...] with all its entries; to change one, send a JSON Patch \
+                 (application/json-patch+json), such as [{\"op\":\"remove\",\"path\":\"/a/0\"}], or use `os-upgrade config edit`",
+            ),
         ] {
             assert_eq!(patched("application/merge-patch+json", patch), Err(message.to_owned()), "{patch}");
         }
