@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_kernel::{ConfigProvider, FileMode, SecretName, State};
+use os_upgrade_kernel::{ConfigProvider, FileMode, Sealed, SecretName, State};
 use os_upgrade_platform::random::RandomError;
 use os_upgrade_protocol::{FileEntry, HostName, ItemKind};
 use os_upgrade_provider_rules::hooks::{
@@ -35,6 +35,7 @@ use zeroize::Zeroizing;
 use self::client::Client;
 pub use self::client::Definition;
 pub use self::credentials::Credentials;
+use self::credentials::{certificate_failure, credentials_failure};
 use self::hooks::HookMemory;
 pub use self::seal::{FileTarget, SealItemError, SealedItem, seal};
 
@@ -201,11 +202,8 @@ impl Providers {
 
     /// How `provider` is asked, and with which credentials.
     fn prepare(&self, provider: &ConfigProvider) -> Result<(Definition, Option<Credentials>), Failure> {
-        let credentials = self.open(provider.credentials.as_ref());
-        let credentials = credentials.map_err(|problem| Failure::Credentials { problem })?;
-        let client_certificate = self.open(provider.client_certificate.as_ref());
-        let client_certificate =
-            client_certificate.map_err(|problem| Failure::ClientCertificate { problem })?;
+        let credentials = self.open(provider.credentials.as_ref(), credentials_failure)?;
+        let client_certificate = self.open(provider.client_certificate.as_ref(), certificate_failure)?;
         let definition = Definition {
             url: provider.url.clone(),
             path: provider.path.clone(),
@@ -304,13 +302,23 @@ impl Providers {
         }
     }
 
-    fn open(&self, name: Option<&SecretName>) -> Result<Option<Credentials>, CredentialsProblem> {
+    /// The secret `name`, if there is one to open. `failure` is that of a provider that cannot be asked without it.
+    fn open(
+        &self,
+        name: Option<&SecretName>,
+        failure: fn(&SecretName, CredentialsProblem) -> Failure,
+    ) -> Result<Option<Credentials>, Failure> {
         let Some(name) = name else { return Ok(None) };
         let published = self.published.load();
-        let opened = self.strongbox.open_with_origin(&published.state.strongbox, name);
-        let (secret, origin) = opened.map_err(|_| CredentialsProblem::Sealed)?;
-        let origin = origin.ok_or(CredentialsProblem::OtherOrigin)?;
-        Ok(Some(Credentials::new(secret, origin)))
+        let kept = &published.state.strongbox;
+        // Without a key that shows all the same.
+        if !kept.secrets.contains_key(name) {
+            return Err(failure(name, CredentialsProblem::Missing));
+        }
+        let opened = self.strongbox.open_with_origin(kept, name).map_err(|sealed| unopened(&sealed));
+        let (secret, origin) = opened.map_err(|problem| failure(name, problem))?;
+        let origin = origin.ok_or_else(|| failure(name, CredentialsProblem::OtherOrigin))?;
+        Ok(Some(Credentials::new(name.clone(), secret, origin)))
     }
 
     /// An item of the `ingredients` as the outcome of `question`.
@@ -361,6 +369,15 @@ impl Providers {
             sealed
         });
         Ok(Some(Made { item, fingerprint, hash: sealed_hash }))
+    }
+}
+
+/// Why a secret that is there was not opened.
+const fn unopened(sealed: &Sealed) -> CredentialsProblem {
+    match sealed {
+        Sealed::NoKey | Sealed::NoKeyYet | Sealed::OtherKey => CredentialsProblem::Sealed,
+        Sealed::NoSecret { .. } => CredentialsProblem::Missing,
+        Sealed::Damaged { .. } => CredentialsProblem::Damaged,
     }
 }
 

@@ -16,6 +16,16 @@ pub fn shell_word(name: &str) -> Cow<'_, str> {
     if name.starts_with('-') { Cow::Owned(format!("-- {}", quoted(name))) } else { quoted(name) }
 }
 
+/// The command that stores the secret `name`.
+pub(crate) fn strongbox_put(name: &str) -> String {
+    format!("os-upgrade strongbox put {}", shell_word(name))
+}
+
+/// The command that stores the secret `name` for a provider whose URL has this `origin`.
+pub(crate) fn strongbox_put_for(origin: &str, name: &str) -> String {
+    format!("os-upgrade strongbox put --origin={} {}", quoted(origin), shell_word(name))
+}
+
 /// The command that releases the slot of `id` in `group`, without its reason.
 pub fn lock_release(group: &str, id: &str) -> String {
     format!("os-upgrade lock release --group={} --id={}", quoted(group), quoted(id))

@@ -5,6 +5,7 @@ use std::fmt::{self, Formatter};
 use os_upgrade_kernel::{ConfigurationWait, DesiredRefusal, ItemState, KeyState};
 use os_upgrade_provider_rules::{ConfigurationProblem, CredentialsProblem, Failure, MemberProblem};
 
+use crate::commands::strongbox_put_for;
 use crate::describe::{Describe, describe};
 
 impl Describe for DesiredRefusal {
@@ -94,30 +95,58 @@ impl Describe for ConfigurationWait {
 impl Describe for Failure {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HostNotInUrl => f.write_str("the name of the host would be a segment . or .. of the URL"),
-            Self::Credentials { problem } => {
+            Self::HostNotInUrl => f.write_str(
+                "the name of the host would be a segment . or .. of the URL: write more than {host} in that segment, such as {host}.conf",
+            ),
+            Self::Credentials { problem, secret } => {
                 let malformed = "is neither a bearer token nor user:password";
-                describe_secret(f, "credentials", *problem, malformed)
+                describe_secret(f, "credentials", secret.as_deref(), *problem, malformed)
             }
-            Self::ClientCertificate { problem } => {
-                let malformed = "is no certificate with its one private key: both must be in PEM, and the key not encrypted";
-                describe_secret(f, "client-certificate", *problem, malformed)
+            Self::ClientCertificate { problem, secret } => {
+                let malformed = "is no certificate with its one private key, both in PEM, and the key not encrypted";
+                describe_secret(f, "client-certificate", secret.as_deref(), *problem, malformed)
             }
-            Self::Unreachable { why } => write!(f, "no connection: {why}"),
-            Self::TlsFailed { why } => write!(f, "TLS failed: {why}"),
-            Self::TimedOut => f.write_str("it did not answer in time"),
-            Self::Cut => f.write_str("the connection was lost before the answer was complete"),
-            Self::NotHttp { why } => write!(f, "the answer is not HTTP: {why}"),
-            Self::Refused { status } => write!(f, "it refuses the request with status {status}"),
-            Self::Throttled => f.write_str("it wants to be asked less often (status 429)"),
-            Self::Unavailable { status } => write!(f, "it is out of order: status {status}"),
+            Self::Unreachable { why } => {
+                write!(f, "no connection: {why}; see that the provider runs, and is at its `url`")
+            }
+            Self::TlsFailed { why } => {
+                write!(f, "TLS failed: {why}; check the provider's `ca` and `client-certificate`")
+            }
+            Self::TimedOut => f.write_str("it did not answer in time: raise `timeout` if it needs longer"),
+            Self::Cut => {
+                f.write_str("the connection was lost before the answer was complete: its own log may say why")
+            }
+            Self::NotHttp { why } => {
+                write!(f, "the answer is not HTTP: {why}; check the scheme and the port of `url`")
+            }
+            Self::Refused { status } => {
+                write!(f, "it refuses the request with status {status}: check `url` and `credentials`")
+            }
+            Self::Throttled => f.write_str(
+                "it wants to be asked less often (status 429): raise `poll-interval`, or `batch-size` of kind hooks",
+            ),
+            Self::Unavailable { status } => {
+                write!(f, "it is out of order: status {status}; its own log may say why")
+            }
             Self::Redirected { status } => {
                 write!(f, "it redirects with status {status}, which is not followed: give the final URL")
             }
-            Self::UnexpectedStatus { status } => write!(f, "status {status} has no meaning here"),
-            Self::TooLarge { limit } => write!(f, "the answer has more than {limit} bytes"),
-            Self::Html => f.write_str("the answer is a page of HTML, such as that of a portal"),
-            Self::Encoded => f.write_str("the answer is compressed although that was not asked for"),
+            Self::UnexpectedStatus { status } => write!(
+                f,
+                "status {status} has no meaning here: a provider answers 200 or 304, and 404 if it is a file server that has nothing"
+            ),
+            Self::TooLarge { limit } => {
+                write!(
+                    f,
+                    "the answer has more than {limit} bytes: give less, or about fewer hosts with `batch-size`"
+                )
+            }
+            Self::Html => f.write_str(
+                "the answer is a page of HTML, such as that of a portal: check `url`, and whether it wants `credentials`",
+            ),
+            Self::Encoded => f.write_str(
+                "the answer is compressed although that was not asked for: let it answer without Content-Encoding",
+            ),
             Self::NotAnArray { line, column } => write!(
                 f,
                 "the answer is no JSON array of what devices are to have: see its line {line}, column {column}; a provider with \
@@ -132,7 +161,9 @@ impl Describe for Failure {
             Self::BadConfiguration { why } => {
                 write!(f, "the `configuration` for this host cannot be used: {}", describe(why))
             }
-            Self::NotSealed => f.write_str("it could not be sealed to the host's key"),
+            Self::NotSealed => {
+                f.write_str("it could not be sealed to the host's key: the log of the leader says why")
+            }
             Self::NotStored => f.write_str("it could not be stored in os-upgrade:desired; it is tried again"),
         }
     }
@@ -159,7 +190,7 @@ impl Describe for MemberProblem {
 impl Describe for ConfigurationProblem {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { limit } => write!(f, "it has more than {limit} bytes"),
+            Self::TooLarge { limit } => write!(f, "it has more than {limit} bytes: give less"),
             Self::NotUnicode => f.write_str("it has escapes such as \\ud800 that are no characters"),
             Self::File => f.write_str(
                 "it has the keys of a file, so `content` must be a text, `contentEncoding` \"plain\" or \"base64\", and `mode` a \
@@ -194,21 +225,63 @@ impl Describe for ConfigurationProblem {
     }
 }
 
-/// Why the secret that `key` of a provider names could not be used. `malformed` completes the sentence about one of another form.
+/// Why the secret that `key` of a provider names could not be used, and what to do. `name` is absent in what earlier builds have stored.
+/// `malformed` completes the sentence about one of another form.
 fn describe_secret(
     f: &mut Formatter<'_>,
     key: &str,
+    name: Option<&str>,
     problem: CredentialsProblem,
     malformed: &str,
 ) -> fmt::Result {
-    write!(f, "the secret of `{key}` ")?;
+    let put = strongbox_put_for("URL", name.unwrap_or("NAME"));
+    write!(f, "the secret {}of `{key}` ", name.map(|name| format!("{name} ")).unwrap_or_default())?;
     match problem {
-        CredentialsProblem::Sealed => {
-            f.write_str("cannot be opened: store it, and give the instances the key of the strongbox")
+        CredentialsProblem::Missing => {
+            write!(f, "is not stored: `{put}` stores it, with the origin of the provider's `url`")
         }
+        CredentialsProblem::Sealed => f.write_str(
+            "cannot be opened: `os-upgrade strongbox unseal` gives the instance that asks the key of the strongbox, as does [strongbox] \
+             key-file",
+        ),
+        CredentialsProblem::Damaged => write!(f, "cannot be opened: `{put}` stores it again"),
         CredentialsProblem::OtherOrigin => {
-            f.write_str("is not for the provider's origin: store it with the origin of its URL")
+            write!(f, "is not for the provider's origin: `{put}` stores it with the origin of its `url`")
         }
-        CredentialsProblem::Malformed => f.write_str(malformed),
+        CredentialsProblem::Malformed => write!(f, "{malformed}: `{put}` stores another"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unusable_secrets_are_named_with_what_to_do() {
+        let put = "`os-upgrade strongbox put --origin=URL files`";
+        for (problem, expected) in [
+            (CredentialsProblem::Missing, "is not stored: "),
+            (CredentialsProblem::Damaged, "cannot be opened: "),
+            (CredentialsProblem::OtherOrigin, "is not for the provider's origin: "),
+            (CredentialsProblem::Malformed, "is neither a bearer token nor user:password: "),
+        ] {
+            let said =
+                describe(&Failure::Credentials { problem, secret: Some("files".to_owned()) }).to_string();
+            assert!(
+                said.starts_with(&format!("the secret files of `credentials` {expected}{put}")),
+                "{said}"
+            );
+        }
+        let sealed = CredentialsProblem::Sealed;
+        let said = describe(&Failure::ClientCertificate { problem: sealed, secret: Some("tls".to_owned()) })
+            .to_string();
+        let expected =
+            "the secret tls of `client-certificate` cannot be opened: `os-upgrade strongbox unseal` gives ";
+        assert!(said.starts_with(expected), "{said}");
+        let said = describe(&Failure::Credentials { problem: CredentialsProblem::Missing, secret: None })
+            .to_string();
+        let expected =
+            "the secret of `credentials` is not stored: `os-upgrade strongbox put --origin=URL NAME`";
+        assert!(said.starts_with(expected), "{said}");
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::{self, Formatter};
 
 use os_upgrade_kernel::{Sealed, SecretRefusal};
 
+use crate::commands::strongbox_put;
 use crate::describe::{Describe, describe};
 use crate::tense::Tense;
 
@@ -11,7 +12,7 @@ impl Describe for SecretRefusal {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherStrongboxKey => f.write_str(
-                "the strongbox has another key: unseal it with that one, or remove every secret first",
+                "the strongbox has another key: give this instance that one with `os-upgrade strongbox unseal`, or remove every secret first",
             ),
             Self::StrongboxFull => f.write_str("the strongbox holds at most 100 secrets of 8 KiB each"),
             Self::NoSecret { name } => write!(f, "there is no secret {name}"),
@@ -23,22 +24,26 @@ impl Describe for Sealed {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoKey => f.write_str(
-                "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] \
-                 key-file",
+                "the strongbox is sealed: `os-upgrade strongbox unseal` gives the instance its key, as does [strongbox] key-file",
             ),
             Self::NoKeyYet => f.write_str(
-                "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox \
-                 key` and keep it, then POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file",
+                "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` and keep it, then \
+                 `os-upgrade strongbox unseal` gives it to the instance, as does [strongbox] key-file",
             ),
             Self::OtherKey => f.write_str(
                 "the strongbox is sealed: the secrets were sealed with another key than the one given here; \
-                 POST theirs to /v1/state/strongbox/unseal, or remove every secret and start over",
+                 `os-upgrade strongbox unseal` gives the instance theirs, or remove every secret and start over",
             ),
-            Self::NoSecret { name } => write!(
-                f,
-                "the strongbox has no secret {name}: PUT it to /v1/config/strongbox/secrets/{name}"
-            ),
-            Self::Damaged { name } => write!(f, "the secret {name} cannot be opened: PUT it again"),
+            Self::NoSecret { name } => {
+                write!(f, "the strongbox has no secret {name}: `{}` stores it", strongbox_put(name.as_str()))
+            }
+            Self::Damaged { name } => {
+                write!(
+                    f,
+                    "the secret {name} cannot be opened: `{}` stores it again",
+                    strongbox_put(name.as_str())
+                )
+            }
         }
     }
 }

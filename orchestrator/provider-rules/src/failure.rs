@@ -13,9 +13,19 @@ pub enum Failure {
     /// No URL can be made for the host, whose name would be a segment `.` or `..`.
     HostNotInUrl,
     /// The credentials could not be sent, so nothing was.
-    Credentials { problem: CredentialsProblem },
+    Credentials {
+        problem: CredentialsProblem,
+        /// The name of the secret; absent in what earlier builds have stored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<String>,
+    },
     /// The client certificate could not be used, so nothing was sent.
-    ClientCertificate { problem: CredentialsProblem },
+    ClientCertificate {
+        problem: CredentialsProblem,
+        /// As of credentials.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<String>,
+    },
     /// No connection could be made.
     Unreachable {
         /// The library's error message.
@@ -76,9 +86,13 @@ pub enum Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CredentialsProblem {
-    /// There is no such secret, or it cannot be opened.
+    /// There is no such secret.
+    Missing,
+    /// The instance that asks has no key that opens it.
     Sealed,
-    /// They are for another origin than that of the provider's URL.
+    /// The secret has changed since it was sealed.
+    Damaged,
+    /// They are for another origin than that of the provider's URL, or for none.
     OtherOrigin,
     /// Credentials with characters that no header can have; or what is no certificate with its private key in PEM.
     Malformed,
@@ -157,12 +171,15 @@ mod tests {
     #[test]
     fn failures_are_read_back() {
         let why = || "no".to_owned();
+        let secret = || Some("files".to_owned());
         for failure in [
             Failure::HostNotInUrl,
-            Failure::Credentials { problem: CredentialsProblem::Sealed },
-            Failure::Credentials { problem: CredentialsProblem::OtherOrigin },
-            Failure::Credentials { problem: CredentialsProblem::Malformed },
-            Failure::ClientCertificate { problem: CredentialsProblem::Malformed },
+            Failure::Credentials { problem: CredentialsProblem::Missing, secret: secret() },
+            Failure::Credentials { problem: CredentialsProblem::Sealed, secret: secret() },
+            Failure::Credentials { problem: CredentialsProblem::Damaged, secret: secret() },
+            Failure::Credentials { problem: CredentialsProblem::OtherOrigin, secret: secret() },
+            Failure::Credentials { problem: CredentialsProblem::Malformed, secret: None },
+            Failure::ClientCertificate { problem: CredentialsProblem::Malformed, secret: secret() },
             Failure::Unreachable { why: why() },
             Failure::TlsFailed { why: why() },
             Failure::TimedOut,
@@ -188,6 +205,13 @@ mod tests {
         }
         let json = serde_json::to_string(&Failure::UnexpectedStatus { status: 206 }).unwrap();
         assert_eq!(json, r#"{"kind":"unexpected-status","status":206}"#);
+        let sealed = Failure::Credentials { problem: CredentialsProblem::Sealed, secret: secret() };
+        let json = serde_json::to_string(&sealed).unwrap();
+        assert_eq!(json, r#"{"kind":"credentials","problem":"sealed","secret":"files"}"#);
+        // As earlier builds have stored it.
+        let json = r#"{"kind":"client-certificate","problem":"sealed"}"#;
+        let unnamed = Failure::ClientCertificate { problem: CredentialsProblem::Sealed, secret: None };
+        assert_eq!(serde_json::from_str::<Failure>(json).unwrap(), unnamed);
         let why = ConfigurationProblem::Mode { file: 2 };
         let json = serde_json::to_string(&Failure::BadConfiguration { why }).unwrap();
         assert_eq!(json, r#"{"kind":"bad-configuration","why":{"kind":"mode","file":2}}"#);

@@ -131,7 +131,7 @@ async fn providers_get_the_secret_that_is_for_them() {
     printed(&configured.site, &["strongbox", "unseal"], &key).await;
     printed(&configured.site, &["strongbox", "put", "files"], "not-for-others").await;
     configured.configure(&[configured.app(json!({ "credentials": "files" }))]).await;
-    let failure = "the secret of `credentials` is not for the provider's origin";
+    let failure = "the secret files of `credentials` is not for the provider's origin";
     eventually("a failure without a request", async || {
         let list = printed(&configured.site, &["providers", "list"], "").await;
         list.contains(failure).then_some(())
@@ -250,10 +250,10 @@ async fn a_private_server_is_asked_over_tls() {
     };
     // Each mistake of the how-to is told in words, and nothing is sent.
     configured.configure(&[with(&clients.pem)]).await;
-    fails("the secret of `client-certificate` cannot be opened: store it").await;
+    fails("the secret orchestrator of `client-certificate` is not stored").await;
     let (certificate, private_key) = clients.certify("orchestrator");
     put("orchestrator", &certificate).await;
-    fails("the secret of `client-certificate` is no certificate with its one private key").await;
+    fails("the secret orchestrator of `client-certificate` is no certificate with its one private key").await;
     put("orchestrator", &format!("{certificate}{private_key}")).await;
     fails("its certificate is from an authority that is not trusted").await;
     assert_eq!(files.count(200), (0, 0));

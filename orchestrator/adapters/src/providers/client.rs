@@ -60,8 +60,7 @@ impl Client {
             builder = builder.pool_max_idle_per_host(0);
         }
         if let Some(certificate) = &definition.client_certificate {
-            let identity = certificate.identity_for(&origin);
-            builder = builder.identity(identity.map_err(|problem| Failure::ClientCertificate { problem })?);
+            builder = builder.identity(certificate.identity_for(&origin)?);
         }
         if let Some(pem) = &definition.ca {
             let authorities =
@@ -128,9 +127,7 @@ impl Client {
         // A compressed answer of a few bytes can become one of gigabytes.
         let mut request = request.header(header::ACCEPT_ENCODING, "identity");
         if let Some(credentials) = credentials {
-            let value = credentials.header_for(&self.origin);
-            let value = value.map_err(|problem| Failure::Credentials { problem })?;
-            request = request.header(header::AUTHORIZATION, value);
+            request = request.header(header::AUTHORIZATION, credentials.header_for(&self.origin)?);
         }
         let response = request.send().await.map_err(|error| while_asking(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());

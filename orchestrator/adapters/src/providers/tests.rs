@@ -298,7 +298,8 @@ async fn unreachable_servers_are_told_apart() {
 }
 
 fn credentials(secret: &str, origin: &str) -> Credentials {
-    Credentials::new(Zeroizing::new(secret.to_owned()), Origin::new(origin).unwrap())
+    let name = SecretName::new("files").unwrap();
+    Credentials::new(name, Zeroizing::new(secret.to_owned()), Origin::new(origin).unwrap())
 }
 
 #[tokio::test]
@@ -332,7 +333,8 @@ async fn credentials_go_to_their_origin_alone() {
                 assert_eq!(requests[0].1[header::AUTHORIZATION], value);
             }
             Err(problem) => {
-                assert_eq!(reply, Failure::Credentials { problem }.into(), "{secret:?} {origin}");
+                let failure = Failure::Credentials { problem, secret: Some("files".to_owned()) };
+                assert_eq!(reply, failure.into(), "{secret:?} {origin}");
                 assert_eq!(requests.len(), 0, "nothing was sent");
             }
         }
@@ -400,7 +402,8 @@ async fn unusable_client_certificates_are_not_presented() {
     ] {
         let definition = with_certificate(&server, &authority, Some(credentials(&secret, origin)));
         let reply = ask_as(&definition, None).await;
-        assert_eq!(reply, Failure::ClientCertificate { problem }.into(), "{secret} {origin}");
+        let failure = Failure::ClientCertificate { problem, secret: Some("files".to_owned()) };
+        assert_eq!(reply, failure.into(), "{secret} {origin}");
         let shown = format!("{definition:?}");
         assert!(!shown.contains(key_line) && !shown.contains("hunter"), "{shown}");
     }

@@ -36,7 +36,7 @@ pub const LIST: Route = Route::new(
         "confirmed": 59,
         "failing": 1,
         "failing-host": "h17",
-        "failure": "it refuses the request with status 403",
+        "failure": "it refuses the request with status 403: check `url` and `credentials`",
     }], "left-over": [{"name": "net", "hosts": 2, "first": "h01"}]})
 })]);
 

@@ -10,6 +10,7 @@ use os_upgrade_site::provider_tests::{ProviderTests, Test, TestOutcome, Tested, 
 use super::*;
 
 const KEY: HostKey = HostKey::new([1; 32]);
+const REFUSED: &str = "it refuses the request with status 403: check `url` and `credentials`";
 
 fn app() -> ProviderName {
     ProviderName::new("app").unwrap()
@@ -94,7 +95,7 @@ async fn providers_are_tested() {
         (TestOutcome::Unchanged, json!({ "outcome": "unchanged", "millis": 7 })),
         (
             TestOutcome::Failed(Failure::Refused { status: 403 }),
-            json!({ "outcome": "failed", "failure": "it refuses the request with status 403", "millis": 7 }),
+            json!({ "outcome": "failed", "failure": REFUSED, "millis": 7 }),
         ),
     ] {
         assert_eq!(test(Some(says), path, h01).await, (200, expected));
@@ -174,8 +175,7 @@ async fn state_has_what_keeps_configuration_from_hosts() {
     let crossed_site = Some("hall-2".to_owned());
     api.shown.store(Arc::new(PublishedState { crossed_site, ..PublishedState::clone(&api.shown.load()) }));
     let provider = json!({
-        "name": "app", "host": "h01", "failure": "it refuses the request with status 403",
-        "since": "2026-11-21T05:00:00Z",
+        "name": "app", "host": "h01", "failure": REFUSED, "since": "2026-11-21T05:00:00Z",
     });
     let expected = json!({ "delivery": {
         "failed-providers": [provider], "withheld": 1, "ahead": { "hosts": 1, "first": "h01" }, "crossed-site": "hall-2",

@@ -13,10 +13,9 @@ const UNSEAL: &str = "POST /v1/state/strongbox/unseal";
 const STATUS: &str = "GET /v1/state/strongbox";
 const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
 const CLEAR: &str = "user:not-in-the-clear";
-const NO_KEY: &str =
-    "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file";
+const NO_KEY: &str = "the strongbox is sealed: `os-upgrade strongbox unseal` gives the instance its key, as does [strongbox] key-file";
 const NO_KEY_YET: &str = "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` \
-                          and keep it, then POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file";
+                          and keep it, then `os-upgrade strongbox unseal` gives it to the instance, as does [strongbox] key-file";
 
 /// The strongbox of an instance with these environment variables.
 fn strongbox_of(variables: &[(&str, &str)]) -> Strongbox {
@@ -171,8 +170,7 @@ async fn missing_lock_credentials_block_runs() {
     assert_eq!(api.call(&format!("{TRIGGER}?validate=true"), "").await.0, 503);
     let with_key = [needs[0], needs[1], ("OS_UPGRADE_STRONGBOX__KEY_FILE", path)];
     with_strongbox(&mut api, &with_key);
-    let missing =
-        "the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server";
+    let missing = "the strongbox has no secret lock-server: `os-upgrade strongbox put lock-server` stores it";
     assert_eq!(api.call(TRIGGER, "").await.1["errors"][0]["error-message"], missing);
     assert_eq!(api.call(SECRET, &json!({ "value": CLEAR }).to_string()).await.0, 201);
     assert_eq!(api.call("GET /readyz", "").await.0, 200);

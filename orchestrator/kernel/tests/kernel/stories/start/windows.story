@@ -32,13 +32,13 @@
 > sealed no-key
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows | why=no-run,strongbox-sealed@2026-11-21T03:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the strongbox is sealed: `os-upgrade strongbox unseal` gives the instance its key, as does [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows | why=no-run,strongbox-sealed@2026-11-21T03:30:00Z
 > trigger r0 validate
-  = refused: the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows
+  = refused: the strongbox is sealed: `os-upgrade strongbox unseal` gives the instance its key, as does [strongbox] key-file; the instance that leads needs it, which `os-upgrade cluster status` shows
 > sealed no-secret lock-server
 > due r0
 > trigger r0
-  = refused: the strongbox has no secret lock-server: PUT it to /v1/config/strongbox/secrets/lock-server
+  = refused: the strongbox has no secret lock-server: `os-upgrade strongbox put lock-server` stores it
 > sealed none
 # The start waits until it is known whether a host is off; otherwise the run would wait for that host until its end.
 > host h2 awaited
