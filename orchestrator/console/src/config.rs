@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{ConfigRefusal, Warning};
 use os_upgrade_protocol::{RunId, time};
 
+use crate::commands::strongbox_put_for;
 use crate::describe::Describe;
 use crate::tense::are;
 
@@ -27,6 +28,23 @@ impl Describe for Warning {
                  worker-applications",
             ),
             Self::NotAnnounced { application } => write!(f, "no host announces {application}"),
+            Self::SelectsUnknown { provider, hosts, names } => write!(
+                f,
+                "config-providers: {provider}/selector/names: {} the site does not know: {}{}",
+                number_of(*hosts),
+                names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+                if *hosts > names.len() { ", ..." } else { "" }
+            ),
+            Self::SecretMissing { provider, key, secret, origin } => write!(
+                f,
+                "config-providers: {provider}/{key}: no secret {secret} is stored: `{}` stores it",
+                strongbox_put_for(&origin.to_string(), secret.as_str())
+            ),
+            Self::SecretNotForProvider { provider, key, secret, origin } => write!(
+                f,
+                "config-providers: {provider}/{key}: the secret {secret} may not be sent to {origin}: `{}` stores it for that",
+                strongbox_put_for(&origin.to_string(), secret.as_str())
+            ),
             Self::NoWindows => f.write_str("without windows no run starts automatically"),
             Self::NoStart => {
                 f.write_str("no run starts automatically any more: no window is left in which one could")

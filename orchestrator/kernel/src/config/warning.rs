@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Watermark;
-use os_upgrade_protocol::{ApplicationName, GroupName, RunId};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostName, RunId};
+use os_upgrade_provider_rules::{Origin, ProviderName};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::max_failures::MaxFailures;
+use super::provider::ConfigProvider;
 use super::settings::{LockProvider, OnFailure};
 use super::state::Config;
 use crate::in_seconds::{in_seconds, in_seconds_if_any};
+use crate::secrets::SecretName;
 use crate::start::{self, NextRun, StartBlocker, WindowBlocker, enlisted_now, forecast};
 use crate::state::State;
 use crate::view::View;
@@ -51,6 +54,32 @@ pub enum Warning {
     NoApplications,
     /// No host announces a worker of a configured application.
     NotAnnounced { application: ApplicationName },
+    /// A provider's selector names hosts that the site does not know.
+    SelectsUnknown {
+        provider: ProviderName,
+        /// How many.
+        hosts: usize,
+        /// The first ones.
+        names: Vec<HostName>,
+    },
+    /// A provider names a secret that is not stored.
+    SecretMissing {
+        provider: ProviderName,
+        /// The key of the provider that names it.
+        key: &'static str,
+        secret: SecretName,
+        /// The origin of the provider's URL.
+        origin: Origin,
+    },
+    /// A provider names a secret that may not be sent to it: it is for another origin, or for none.
+    SecretNotForProvider {
+        provider: ProviderName,
+        /// The key of the provider that names it.
+        key: &'static str,
+        secret: SecretName,
+        /// The origin of the provider's URL.
+        origin: Origin,
+    },
     /// The last window is taken away.
     NoWindows,
     /// No window starts a run any more.
@@ -106,6 +135,8 @@ pub enum Warning {
 
 /// Most groups that a warning names.
 const GROUPS_NAMED_MAX: usize = 3;
+/// Most hosts that a warning names.
+const HOSTS_NAMED_MAX: usize = 3;
 
 impl Warning {
     /// Every kind, as in the JSON.
@@ -133,6 +164,10 @@ pub fn warnings(state: &State, view: &View, proposed: Option<&Config>, now: Date
     found.extend(starts_run(&then, &view, after, now));
     found.extend(no_applications(config));
     found.extend(not_announced(config, &view));
+    for provider in &config.config_providers {
+        found.extend(unusable_secrets(provider, state));
+        found.extend(selects_unknown(provider, state, &view));
+    }
     found.extend(unused_windows(current, config, &then, &view, now));
     found.extend(too_concurrent(&then, &view));
     found.extend(failures_hold_slots(&then, &view));
@@ -196,6 +231,33 @@ fn not_announced<'a>(config: &'a Config, view: &View) -> impl Iterator<Item = Wa
     names
         .filter(move |name| !announced.contains(*name))
         .map(|name| Warning::NotAnnounced { application: name.clone() })
+}
+
+/// The secrets with which `provider` cannot be asked. Whether they can be opened is the leader's to say.
+fn unusable_secrets(provider: &ConfigProvider, state: &State) -> impl Iterator<Item = Warning> {
+    let named =
+        [("credentials", &provider.credentials), ("client-certificate", &provider.client_certificate)];
+    named.into_iter().filter_map(move |(key, secret)| {
+        let (origin, secret) = (provider.url.origin(), secret.clone()?);
+        let name = provider.name.clone();
+        match state.strongbox.secrets.get(&secret) {
+            None => Some(Warning::SecretMissing { provider: name, key, secret, origin }),
+            Some(kept) if kept.origin.as_ref() != Some(&origin) => {
+                Some(Warning::SecretNotForProvider { provider: name, key, secret, origin })
+            }
+            Some(_) => None,
+        }
+    })
+}
+
+/// The hosts that `provider` selects by name and that have neither announced themselves nor been decided about.
+fn selects_unknown(provider: &ConfigProvider, state: &State, view: &View) -> Option<Warning> {
+    let is_known = |host: &HostName| view.hosts.contains_key(host) || state.enrolment.knows(host);
+    let selected = provider.selector.iter().flat_map(|selector| &selector.names);
+    let unknown: Vec<&HostName> = selected.filter(|host| !is_known(host)).collect();
+    let hosts = unknown.len();
+    let names = unknown.into_iter().take(HOSTS_NAMED_MAX).cloned().collect();
+    (hosts > 0).then_some(Warning::SelectsUnknown { provider: provider.name.clone(), hosts, names })
 }
 
 /// The windows in which no run would ever start.

@@ -3,11 +3,12 @@
 use chrono::TimeDelta;
 use os_upgrade_console::describe;
 use os_upgrade_kernel::config::WARNINGS_MAX;
-use os_upgrade_kernel::fact::{ConfigFact, RunFact};
+use os_upgrade_kernel::fact::{ConfigFact, EnrolmentFact, RunFact, SecretFact};
 use os_upgrade_kernel::{
-    Config, Fact, LockProvider, OnFailure, Reachability, SeenHost, Settings, StartBlocker, State, View,
-    Warning, lasting_warnings, next_start, warnings,
+    Config, Fact, LockProvider, OnFailure, Reachability, SecretName, SeenHost, Settings, StartBlocker, State,
+    View, Warning, lasting_warnings, next_start, warnings,
 };
+use os_upgrade_provider_rules::Origin;
 use serde_json::{Value, json};
 
 use crate::common::{self, group, host, run, seen, settings, start};
@@ -226,6 +227,53 @@ fn a_run_starts_at_once_only_where_one_can() {
         .unwrap();
     let after = "a window is open now: this starts a run of 2 hosts as soon as run r2 has ended";
     assert_eq!(starts(&active, &view, &open).as_deref(), Some(after));
+}
+
+#[test]
+fn providers_that_cannot_be_asked_are_told() {
+    let (mut state, view) = site(lenient());
+    for (name, origin) in
+        [("files", Some("https://files.example")), ("other", Some("https://other.example")), ("none", None)]
+    {
+        let origin = origin.map(|origin| Origin::new(origin).unwrap());
+        let (name, sealed) = (SecretName::new(name).unwrap(), "x".to_owned());
+        let stored = SecretFact::Stored { name, sealed, origin, actor: "eve".to_owned() };
+        state.apply(start(), &Fact::Secret(stored)).unwrap();
+    }
+    let approved = EnrolmentFact::HostsApproved { hosts: vec![host("h9")], actor: "eve".to_owned() };
+    state.apply(start(), &Fact::Enrolment(approved)).unwrap();
+    let put = |name: &str| format!("`os-upgrade strongbox put --origin='https://files.example' {name}`");
+    let not_for = |key: &str, name: &str| {
+        format!(
+            "config-providers: app/{key}: the secret {name} may not be sent to https://files.example: {} stores it for that",
+            put(name)
+        )
+    };
+    let missing =
+        format!("config-providers: app/credentials: no secret files2 is stored: {} stores it", put("files2"));
+    let unknown = "config-providers: app/selector/names: ";
+    for (what, more, expected) in [
+        ("all is there", json!({"credentials": "files", "client-certificate": "files"}), vec![]),
+        ("no secret", json!({"credentials": "files2"}), vec![missing]),
+        ("another origin", json!({"credentials": "other"}), vec![not_for("credentials", "other")]),
+        ("no origin", json!({"client-certificate": "none"}), vec![not_for("client-certificate", "none")]),
+        ("known hosts", json!({"selector": {"names": ["h1", "h9"]}}), vec![]),
+        (
+            "one host",
+            json!({"selector": {"names": ["h1", "h7"]}}),
+            vec![format!("{unknown}1 host the site does not know: h7")],
+        ),
+        (
+            "many hosts",
+            json!({"selector": {"names": ["a", "b", "c", "d"]}}),
+            vec![format!("{unknown}4 hosts the site does not know: a, b, c, ...")],
+        ),
+    ] {
+        let mut app = json!({"name": "app", "kind": "http", "url": "https://files.example/{host}"});
+        app.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let config = parse(&json!({"config-providers": [app]}));
+        assert_eq!(sentences(&state, &view, &config), expected, "{what}");
+    }
 }
 
 #[test]
