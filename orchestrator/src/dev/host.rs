@@ -11,17 +11,20 @@ use anyhow::Context as _;
 /// The release of a new host.
 const FIRST_RELEASE: &str = "1.0.0";
 /// The scripts that the worker runs, by name, and what they call.
-const SCRIPTS: [(&str, &str); 6] = [
+const SCRIPTS: [(&str, &str); 8] = [
     ("prepare", include_str!("scripts/prepare")),
     ("upgrade", include_str!("scripts/upgrade")),
     ("reboot", include_str!("scripts/reboot")),
     ("health", include_str!("scripts/health")),
     ("versions", include_str!("scripts/versions")),
     ("work", include_str!("scripts/work")),
+    ("configure", include_str!("scripts/configure")),
+    ("revoke", include_str!("scripts/revoke")),
 ];
 
 /// A host. Its directory has `releases/VERSION/version`, the link `current` to one of the releases, `boot-id`,
-/// `step-seconds`, `worker.pid`, `worker.log`, `scripts/`, and `state/` for the worker.
+/// `step-seconds`, `worker.pid`, `worker.log`, `scripts/`, `state/` for the worker, and `config/` with what providers
+/// gave.
 #[derive(Debug, Clone)]
 pub(super) struct DemoHost {
     pub(super) name: String,

@@ -147,6 +147,55 @@ async fn demo_host_fails_when_told_to() {
     child.kill().await;
 }
 
+/// The provider of docs/configuration.md is tried as it says there: its file reaches the host, as does a change, and its removal.
+#[tokio::test]
+async fn a_provider_is_tried_with_dev() {
+    const CONFIGURATION: &str = include_str!("../../../docs/configuration.md");
+    const PROVIDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/hook_provider.py");
+    let data = tempfile::tempdir().expect("a directory");
+    let files = tempfile::tempdir().expect("a directory");
+    let given = files.path().join("h01");
+    fs::write(&given, "level=1\n").expect("written");
+    let provider_address = own_address().to_string();
+    let mut provider = tokio::process::Command::new("python3");
+    provider.arg(PROVIDER).arg(files.path()).arg(&provider_address);
+    // A proxy of the machine does not reach addresses of the tests.
+    provider.env("no_proxy", "*").env_remove("HOOKS_SECRET").kill_on_drop(true);
+    let _provider = provider.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
+
+    let address = own_address();
+    let mut command = child::command(programs::path(programs::ORCHESTRATOR));
+    set_arguments(&mut command, &address.to_string(), data.path(), &["--speed", "100"]);
+    let (child, _) = start_command(command, address, data.path()).await;
+    let shown = CONFIGURATION.lines().filter_map(|line| line.strip_prefix("target/debug/os-upgrade "));
+    let mut done = 0;
+    for line in shown {
+        let mut arguments =
+            shlex::split(&line.replace("127.0.0.1:9000", &provider_address)).expect("a command");
+        arguments.extend(line.starts_with("config set").then(|| "--yes".to_owned()));
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        command.args(&arguments).env("OS_UPGRADE_URL", format!("http://{address}"));
+        let output = command.env("XDG_CONFIG_HOME", data.path()).stdin(Stdio::null()).output().await;
+        let output = output.expect("started");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        done += 1;
+    }
+    assert_eq!(done, 2, "the commands of the document");
+    let file = data.path().join("hosts/h01/config/app");
+    let await_file = async |expected: Option<&str>| {
+        eventually(&format!("{expected:?} in the host's file"), async || {
+            (fs::read_to_string(&file).ok().as_deref() == expected).then_some(())
+        })
+        .await;
+    };
+    await_file(Some("level=1\n")).await;
+    fs::write(&given, "level=2\n").expect("written");
+    await_file(Some("level=2\n")).await;
+    fs::remove_file(&given).expect("removed");
+    await_file(None).await;
+    child.kill().await;
+}
+
 #[tokio::test]
 async fn doctor_finds_dev() {
     let directory = tempfile::tempdir().expect("a directory");
