@@ -385,3 +385,95 @@ async fn old_tokens_count_until_they_are_rotated() {
     let log = hooked.site.orchestrator.log();
     assert!(hooked.server.tokens().iter().all(|token| !log.contains(token)));
 }
+
+/// Too slow for `make test`: `make test-at-length` runs these, and so does `make soak`.
+mod at_length {
+    use std::time::Instant;
+
+    use harness::wait::within;
+
+    use super::*;
+
+    const METADATA_UPDATE: &str = "ON_DEVICE_METADATA_UPDATE";
+
+    impl Hooked {
+        /// Starts the worker of the host again, with one more label, and waits until the site knows of it.
+        async fn add_label(&mut self, key: &str, value: &str) {
+            let mut host = self.hosts.remove(0);
+            host.stop().await;
+            let label = format!("{key}={value}");
+            let mut host = host.with_arguments(&["--label", label.as_str()]);
+            host.start();
+            self.hosts.insert(0, host);
+            eventually(&format!("the label {key}"), async || {
+                (self.site.rest().try_host(HOST).await?["labels"][key] == value).then_some(())
+            })
+            .await;
+        }
+
+        /// When the provider was told of each such event of the host, in order.
+        fn arrivals(&self, event: &str) -> Vec<Instant> {
+            let is_of = |member: &Value| member["event"] == event && device(member) == HOST;
+            let calls = self.server.calls().into_iter();
+            calls.filter(|call| call.members.iter().any(is_of)).map(|call| call.arrived).collect()
+        }
+    }
+
+    /// Ten minutes count from when the provider was told the metadata last. That a host joins tells them too, so its first change has to wait as
+    /// well. What changes meanwhile is told together.
+    #[tokio::test]
+    async fn changed_labels_are_told_ten_minutes_later() {
+        // The site counts from the answer, by its clock, which may be adjusted a little.
+        let pause = Duration::from_mins(10) - Duration::from_secs(5);
+        let mut hooked = Hooked::joined(&[HOST], json!({ "timeout": "10s" })).await;
+        let joined = hooked.arrivals(JOIN)[0];
+        let labels = |member: &Value| member["device_metadata"]["labels"].clone();
+        assert_eq!(labels(&hooked.server.told(JOIN, HOST)[0]), json!({}));
+        hooked.add_label("hall", "1").await;
+        hooked.add_label("rack", "r9").await;
+        let told = within(Duration::from_mins(12), "the provider to be told of the labels", async || {
+            hooked.arrivals(METADATA_UPDATE).first().copied()
+        })
+        .await;
+        assert!(told - joined >= pause, "{:?} after it has joined", told - joined);
+        let members = hooked.server.told(METADATA_UPDATE, HOST);
+        let told: Vec<Value> = members.iter().map(labels).collect();
+        assert_eq!(told, [json!({ "hall": "1", "rack": "r9" })]);
+        eventually("the answer to count", async || {
+            let facts = hooked.site.journal().await;
+            let is_answered =
+                |fact: &Value| fact["type"] == "hook-answered" && fact["event"] == METADATA_UPDATE;
+            facts.iter().any(is_answered).then_some(())
+        })
+        .await;
+        assert_eq!(hooked.server.told(JOIN, HOST).len(), 1, "another label is no other host");
+    }
+
+    /// The provider is configured to be polled each hour. It asks to be polled each second, and is each minute, as no host is more often.
+    #[tokio::test]
+    async fn hosts_are_polled_as_often_as_the_provider_says() {
+        let hooked = Hooked::joined(&[HOST], json!({ "poll-interval": "1h", "timeout": "10s" })).await;
+        let often = Script { poll_interval: Some(json!(1)), ..Script::of(Given::text("first")) };
+        hooked.server.usually(often);
+        hooked.poll().await;
+        eventually("the shortest poll interval", async || {
+            let facts = hooked.site.journal().await;
+            let is_named = |fact: &Value| fact["type"] == "hook-answered" && fact["poll-interval"] == 60;
+            facts.iter().any(is_named).then_some(())
+        })
+        .await;
+        let before = hooked.arrivals(POLL).len();
+        // The first one may be due at any moment of the minute.
+        let polls = within(Duration::from_mins(3), "two polls", async || {
+            let polls = hooked.arrivals(POLL).split_off(before);
+            (polls.len() >= 2).then_some(polls)
+        })
+        .await;
+        // One that is late does not delay the next.
+        let pause = polls[1] - polls[0];
+        assert!(pause >= Duration::from_secs(45), "{pause:?}");
+        let members = hooked.server.told(POLL, HOST);
+        let uuids: BTreeSet<String> = members.iter().map(|member| member["event_uuid"].to_string()).collect();
+        assert_eq!(uuids.len(), members.len(), "no poll is repeated");
+    }
+}
