@@ -184,7 +184,8 @@ impl Providers {
 
     /// The state was `before` and is `state` now: keeps nothing that is no longer needed, if that may have changed.
     pub fn follow(&self, before: &State, state: &State) {
-        let is_same_config = before.config.as_ref().map(Arc::as_ptr) == state.config.as_ref().map(Arc::as_ptr);
+        let is_same_config =
+            before.config.as_ref().map(Arc::as_ptr) == state.config.as_ref().map(Arc::as_ptr);
         if !is_same_config || !before.enrolment.keys.ptr_eq(&state.enrolment.keys) {
             self.retain_configured(state);
         }

@@ -75,7 +75,7 @@ pub fn run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCursor>), String>
 pub fn patched(content_type: HeaderValue, patch: &[u8], configuration: Value) -> Result<Value, String> {
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type)]);
     let patch = Patch::read(&headers, patch).map_err(Problem::into_message)?;
-    patch.apply(configuration).map_err(Problem::into_message)
+    patch.apply(configuration, &config::FIELDS).map_err(Problem::into_message)
 }
 
 /// The request that a message from another site contains, received at `now`. The caller is in its extensions.

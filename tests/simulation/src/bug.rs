@@ -279,6 +279,8 @@ bugs! {
     MembersByPosition: "members-by-position", [] => ["given"], seed 0;
     /// A new leader repeats the last poll of its predecessor.
     PollRepeated: "poll-repeated", [OrchestratorCrash] => ["asked"], seed 50;
+    /// Instead of being polled, a provider is told again of the last spec of a host, to which it has answered.
+    SpecToldAgain: "spec-told-again", [] => ["asked"], seed 0;
 }
 
 impl Bug {
@@ -375,6 +377,7 @@ impl Bug {
                 | Self::JoinOncePerLeadership
                 | Self::MembersByPosition
                 | Self::PollRepeated
+                | Self::SpecToldAgain
         )
     }
 

@@ -62,7 +62,7 @@ use self::clock::RecordTimes;
 use self::commands::Commands;
 use self::desired::Desired;
 use self::enrolment::Enrolled;
-use self::hooks::Hooks;
+pub(crate) use self::hooks::{HookCaller, Hooks};
 pub(crate) use self::journal::Journal;
 use self::lock_server::LockRequests;
 pub(crate) use self::loss::KnownEnds;

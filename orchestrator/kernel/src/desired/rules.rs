@@ -205,9 +205,7 @@ impl State {
 
     /// The provider `name`, if `host` is to have what it gives.
     pub fn provider_for(&self, name: &ProviderName, host: &HostName) -> Option<&ConfigProvider> {
-        if self.enrolment.pinned(host).is_none() {
-            return None;
-        }
+        self.enrolment.pinned(host)?;
         self.provider_of(name, host)
     }
 

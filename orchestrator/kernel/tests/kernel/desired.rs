@@ -598,6 +598,12 @@ fn lasting_failures_on_hosts_are_found() {
     assert_eq!(brief, [(false, "in use", None)]);
 }
 
+/// What `h1` has of providers that are gone: their names, how far that is, and whether it keeps it.
+fn left_over(site: &Site) -> Vec<(String, ItemState<'_>, bool)> {
+    let items = site.state.left_over(&site.view, &host("h1")).into_iter();
+    items.map(|it| (it.provider.to_string(), it.state, it.kept_since.is_some())).collect()
+}
+
 /// What a provider that is gone has given is shown until the host has revoked it, or for as long as the host keeps it.
 #[test]
 fn what_gone_providers_gave_is_left_over() {
@@ -607,10 +613,6 @@ fn what_gone_providers_gave_is_left_over() {
     }
     let revision = publish(&mut site)[0];
     says(&mut site, "h1", revision, &["app", "net", "no provider"]);
-    let left_over = |site: &Site| {
-        let items = site.state.left_over(&site.view, &host("h1")).into_iter();
-        items.map(|it| (it.provider.to_string(), it.state, it.kept_since.is_some())).collect::<Vec<_>>()
-    };
     assert_eq!(left_over(&site), []);
     configure(&mut site, "[]");
     let [app, net] = ["app", "net"].map(ToOwned::to_owned);

@@ -7,6 +7,7 @@ use os_upgrade_shell::delivery::ProviderQuestion;
 
 use super::Checker;
 use super::desired::Writer;
+use super::hooks::HookCaller;
 use super::violation::Violation;
 use crate::desired_stream::{DesiredStream, SealedItem};
 
@@ -14,26 +15,32 @@ impl Checker {
     /// A fact was added to the journal, which folds to `state`.
     pub(super) fn delivery_fact(&mut self, fact: &Fact, state: &State) {
         self.violations.record("desired.fact", self.desired.fact(fact, state));
-        self.violations.record("hooks.fact", self.hooks.fact(fact, state));
+        let sequence = self.journal.last_record();
+        self.violations.record("hooks.fact", self.hooks.fact(sequence, fact, state));
     }
 
-    /// A process begins to lead.
-    pub(crate) fn hooks_led(&mut self, writer: Writer) {
-        self.hooks.led(self.now, writer);
+    /// A process begins to lead, and has the journal up to `position`.
+    pub(crate) fn hooks_led(&mut self, writer: Writer, position: u64) {
+        self.hooks.led(self.now, writer, position);
+    }
+
+    /// The clock of some process is changed.
+    pub(crate) fn clock_changed(&mut self) {
+        self.hooks.clock_changed();
     }
 
     /// A process, which knows `state`, tells a provider of events in one request, and awaits the answers to its calls before that with the tickets
-    /// `awaited`; `is_right`: its clock is.
+    /// `awaited`.
     pub(crate) fn hooks_called(
         &mut self,
-        (writer, is_right): (Writer, bool),
+        caller: HookCaller,
         questions: &[ProviderQuestion],
         state: &State,
         awaited: &[Ticket],
     ) {
-        self.hooks.awaits(writer, awaited);
+        self.hooks.awaits(caller.writer, awaited);
         for question in questions {
-            let checked = self.hooks.called(self.now, (writer, is_right), question, state);
+            let checked = self.hooks.called(caller, question, state);
             self.violations.record("hooks.called", checked);
         }
     }
@@ -45,8 +52,7 @@ impl Checker {
 
     /// A process learns what a provider has answered.
     pub(crate) fn hook_answered(&mut self, writer: Writer, ticket: Ticket, is_failure: bool) {
-        let checked = self.hooks.answered(self.now, writer, ticket, is_failure);
-        self.violations.record("hooks.answered", checked);
+        self.hooks.answered(writer, ticket, is_failure);
     }
 
     /// A provider that was not told that a host has joined it.

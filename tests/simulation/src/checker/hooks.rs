@@ -2,51 +2,56 @@
 //!
 //! An `ON_ENROLLMENT_REQUEST` is told on a best-effort basis, beside whatever else is told of the host later. Nothing is counted of it.
 
+mod repeats;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, RunFact};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact};
 use os_upgrade_kernel::{ConfigProvider, Fact, State};
 use os_upgrade_protocol::HostName;
+use os_upgrade_provider_rules::Ticket;
 use os_upgrade_provider_rules::hooks::HookEvent;
-use os_upgrade_provider_rules::{ProviderName, Ticket};
 use os_upgrade_shell::delivery::{HookQuestion, ProviderQuestion};
 
+use self::repeats::{EventOfEpoch, Moment, Pair, Repeats, poll_due};
 use super::desired::Writer;
 use super::violation::Violation;
 use crate::time::{Micros, SECOND, beginning};
 
-/// A provider, and a host that it selects.
-type Pair = (ProviderName, HostName);
-
-/// An event of a pair with its cause, which is counted anew in each epoch.
-type EventOfEpoch = (u64, Pair, HookEvent, u64);
-
-/// How many answered calls each cause may lead to: its own, one that was under way when it arose, and those that a run waits for.
-const CALLS_PER_CAUSE: u64 = 3;
 /// An earlier leader may still poll for so long after its successor has begun, without knowing of that.
 const OVERLAP: i64 = 10;
+
+/// A process that makes calls.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HookCaller {
+    pub(crate) writer: Writer,
+    /// The time by its clock.
+    pub(crate) wall: DateTime<Utc>,
+    /// Whether that is the right time.
+    pub(crate) is_right: bool,
+    /// The sequence up to which it has the journal.
+    pub(crate) position: u64,
+}
 
 /// A leadership of a process.
 #[derive(Debug, Clone, Copy)]
 struct Leadership {
-    number: u64,
     /// When it began, in seconds since 1970.
     began: i64,
+    start: Moment,
 }
 
-/// The calls about a pair, and what may have led to them.
+/// A call that may be under way.
 #[derive(Debug)]
-struct Account {
-    /// When the first one was made.
-    since: Micros,
-    answered: u64,
-    causes: u64,
-    /// The shortest time between two polls so far, in seconds.
-    interval: u64,
+struct OpenCall {
+    event: EventOfEpoch,
+    /// When it was made; absent if its process was not seen to begin to lead.
+    made: Option<Moment>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Hooks {
+pub(crate) struct Hooks {
     /// The approvals that a provider is still to be told of, each with its cause.
     unjoined: BTreeMap<Pair, u64>,
     /// The causes of all approvals so far.
@@ -57,25 +62,30 @@ pub(super) struct Hooks {
     by_uuid: BTreeMap<String, EventOfEpoch>,
     uuids: BTreeMap<EventOfEpoch, String>,
     /// The calls of each process that may be under way.
-    open: BTreeMap<(Writer, Ticket), Pair>,
+    open: BTreeMap<(Writer, Ticket), OpenCall>,
     /// Which leadership made each poll first.
     polls: BTreeMap<(Pair, u64), u64>,
     /// The last leadership of each process, and how many there were.
     leaderships: BTreeMap<Writer, Leadership>,
     leaderships_count: u64,
-    accounts: BTreeMap<Pair, Account>,
-    /// What may have led to calls about any pair.
-    common_causes: u64,
+    /// How often clocks were changed.
+    clock_changes: u64,
+    repeats: Repeats,
 }
 
 impl Hooks {
-    /// A process begins to lead.
-    pub(super) fn led(&mut self, now: Micros, writer: Writer) {
+    /// A process begins to lead, and has the journal up to `position`.
+    pub(super) fn led(&mut self, now: Micros, writer: Writer, position: u64) {
         self.leaderships_count += 1;
-        self.common_causes += 1;
-        let leadership = Leadership { number: self.leaderships_count, began: unix(now) };
-        self.leaderships.insert(writer, leadership);
+        let (leadership, clock_changes) = (self.leaderships_count, self.clock_changes);
+        let start = Moment { leadership, position, clock_changes };
+        self.leaderships.insert(writer, Leadership { began: unix(now), start });
         self.open.retain(|(of, _), _| *of != writer);
+    }
+
+    /// The clock of some process is changed.
+    pub(super) fn clock_changed(&mut self) {
+        self.clock_changes += 1;
     }
 
     /// Of its calls, a process awaits the answers to these.
@@ -83,15 +93,15 @@ impl Hooks {
         self.open.retain(|(of, ticket), _| *of != writer || awaited.contains(ticket));
     }
 
-    /// A process, which knows `state`, tells a provider of an event; `is_right`: its clock is.
+    /// A process, which knows `state`, tells a provider of an event.
     pub(super) fn called(
         &mut self,
-        now: Micros,
-        (writer, is_right): (Writer, bool),
+        caller: HookCaller,
         question: &ProviderQuestion,
         state: &State,
     ) -> Result<(), Violation> {
         let Some(hook) = &question.hook else { return Ok(()) };
+        let writer = caller.writer;
         let pair = (question.provider.name.clone(), question.host.clone());
         self.check_uuid(&pair, hook, state.epoch())?;
         if hook.event == HookEvent::EnrollmentRequest {
@@ -99,20 +109,29 @@ impl Hooks {
             return if takes_part { Err(asked(&pair, hook, "and it takes part")) } else { Ok(()) };
         }
         let mut others = self.open.iter().filter(|((of, _), _)| *of == writer);
-        if others.any(|(_, other)| *other == pair) {
+        if others.any(|(_, OpenCall { event: (_, other, ..), .. })| *other == pair) {
             return Err(asked(&pair, hook, "beside another call about it"));
         }
-        self.open.insert((writer, question.ticket), pair.clone());
+        let start = self.leaderships.get(&writer).map(|leadership| leadership.start);
+        let (position, clock_changes) = (caller.position, self.clock_changes);
+        let now = start.map(|start| Moment { position, clock_changes, ..start });
+        let event: EventOfEpoch = (state.epoch(), pair.clone(), hook.event, hook.cause);
+        self.open.insert((writer, question.ticket), OpenCall { event: event.clone(), made: now });
         check_cause(&pair, hook, state)?;
-        let interval = polled_each(&question.provider, state, &question.host);
-        let account = self.accounts.entry(pair.clone()).or_insert_with(|| Account {
-            since: now,
-            answered: 0,
-            causes: 0,
-            interval,
-        });
-        account.interval = account.interval.min(interval);
-        if hook.event == HookEvent::DevicePoll && is_right {
+        if hook.event == HookEvent::DevicePoll {
+            check_due(&pair, hook, polled_each(&question.provider, state, &question.host), caller.wall)?;
+        }
+        let Some((start, now)) = start.zip(now) else { return Ok(()) };
+        if !self.repeats.may_ask(&event, now) {
+            return Err(asked(&pair, hook, "as this leader has done, and was answered"));
+        }
+        let is_required = question.provider.required;
+        if is_answered_spec(&pair, hook, state)
+            && !self.repeats.may_ask_answered_spec(start, &pair, is_required, now)
+        {
+            return Err(asked(&pair, hook, "which was answered, as this leader knows"));
+        }
+        if hook.event == HookEvent::DevicePoll && caller.is_right {
             self.check_poll(writer, &pair, hook)?;
         }
         Ok(())
@@ -134,10 +153,11 @@ impl Hooks {
     /// A poll that was due before a leadership began is not repeated by it.
     fn check_poll(&mut self, writer: Writer, pair: &Pair, hook: &HookQuestion) -> Result<(), Violation> {
         let Some(leadership) = self.leaderships.get(&writer) else { return Ok(()) };
-        let first = *self.polls.entry((pair.clone(), hook.cause)).or_insert(leadership.number);
+        let number = leadership.start.leadership;
+        let first = *self.polls.entry((pair.clone(), hook.cause)).or_insert(number);
         let was_due_before =
             i64::try_from(hook.cause).is_ok_and(|due| due < leadership.began.saturating_sub(OVERLAP));
-        if first != leadership.number && was_due_before {
+        if first != number && was_due_before {
             return Err(asked(pair, hook, "as a leader before this one has done"));
         }
         Ok(())
@@ -154,57 +174,24 @@ impl Hooks {
     }
 
     /// A process learns what a provider has answered.
-    pub(super) fn answered(
-        &mut self,
-        now: Micros,
-        writer: Writer,
-        ticket: Ticket,
-        is_failure: bool,
-    ) -> Result<(), Violation> {
-        let Some(pair) = self.open.remove(&(writer, ticket)) else { return Ok(()) };
-        let Some(account) = self.accounts.get_mut(&pair).filter(|_| !is_failure) else { return Ok(()) };
-        account.answered += 1;
-        let polls = (now - account.since) / SECOND / account.interval.max(1);
-        // The first poll, and one more whenever the interval is another one, are earlier than that.
-        let most = 2 + polls + CALLS_PER_CAUSE * (1 + account.causes + self.common_causes);
-        if account.answered > most {
-            return Err(Violation::new("asked", format!("{pair:?} too often: {account:?}")));
+    pub(super) fn answered(&mut self, writer: Writer, ticket: Ticket, is_failure: bool) {
+        let Some(OpenCall { event, made }) = self.open.remove(&(writer, ticket)) else { return };
+        if let Some(made) = made.filter(|_| !is_failure) {
+            self.repeats.answered(event, made);
         }
-        Ok(())
     }
 
-    /// A fact was added to the journal, which folds to `state`.
+    /// A fact was added to the journal in the record with this sequence, and folds to `state`.
     #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
-    pub(super) fn fact(&mut self, fact: &Fact, state: &State) -> Result<(), Violation> {
+    pub(super) fn fact(&mut self, sequence: u64, fact: &Fact, state: &State) -> Result<(), Violation> {
+        self.repeats.fact(sequence, fact);
         match fact {
-            Fact::Enrolment(EnrolmentFact::KeyPinned { host, .. }) => {
-                self.common_causes += 1;
-                self.approved(host, state)?;
-            }
+            Fact::Enrolment(EnrolmentFact::KeyPinned { host, .. }) => self.approved(host, state)?,
             Fact::Enrolment(
                 EnrolmentFact::HostWithdrawn { host, .. } | EnrolmentFact::HostRemoved { host, .. },
-            ) => {
-                self.common_causes += 1;
-                self.unjoined.retain(|(_, other), _| other != host);
-            }
-            Fact::Config(_) => {
-                self.common_causes += 1;
-                self.configured(state);
-            }
-            Fact::Run(RunFact::Started { .. })
-            | Fact::Restoration(_)
-            | Fact::Desired(DesiredFact::PollRequested { .. }) => self.common_causes += 1,
-            Fact::Desired(
-                DesiredFact::CallbackReceived { provider, hosts }
-                | DesiredFact::HookMetadataChanged { provider, hosts },
-            ) => {
-                for host in hosts {
-                    self.caused(provider, host);
-                }
-            }
+            ) => self.unjoined.retain(|(_, other), _| other != host),
+            Fact::Config(_) => self.configured(state),
             Fact::Desired(DesiredFact::HookAnswered { provider, host, event, cause, .. }) => {
-                // It may want to be asked at another interval.
-                self.caused(provider, host);
                 let told = ((provider.clone(), host.clone()), *event, *cause);
                 if *event != HookEvent::DevicePoll && !self.arrived.contains(&told) {
                     let text = format!("{told:?} counts as told, and has not reached the provider");
@@ -246,12 +233,6 @@ impl Hooks {
         self.unjoined.retain(|pair, _| is_told(pair));
     }
 
-    fn caused(&mut self, provider: &ProviderName, host: &HostName) {
-        if let Some(account) = self.accounts.get_mut(&(provider.clone(), host.clone())) {
-            account.causes += 1;
-        }
-    }
-
     /// A provider that was not told that a host has joined it.
     pub(super) fn untold_join(&self) -> Option<String> {
         let ((provider, host), cause) = self.unjoined.first_key_value()?;
@@ -265,7 +246,9 @@ impl Hooks {
         self.by_uuid.clear();
         self.uuids.clear();
         self.polls.clear();
-        self.accounts.clear();
+        self.repeats = Repeats::default();
+        // Sequences are counted again, too.
+        self.leaderships.clear();
     }
 }
 
@@ -285,6 +268,26 @@ fn check_cause(pair: &Pair, hook: &HookQuestion, state: &State) -> Result<(), Vi
         },
     };
     if is_right { Ok(()) } else { Err(asked(pair, hook, &format!("and is to be told {device:?}"))) }
+}
+
+/// A poll is that of the interval in force, and of now, by the clock of its process.
+fn check_due(
+    pair: &Pair,
+    hook: &HookQuestion,
+    interval_secs: u64,
+    wall: DateTime<Utc>,
+) -> Result<(), Violation> {
+    let due = poll_due(pair, interval_secs, wall);
+    if due == Some(hook.cause) {
+        return Ok(());
+    }
+    Err(asked(pair, hook, &format!("where the poll of each {interval_secs} s at {wall} is {due:?}")))
+}
+
+/// Whether a provider is told of the last spec of a host though it has answered to it, as the process knows: nothing is to be told.
+fn is_answered_spec((provider, host): &Pair, hook: &HookQuestion, state: &State) -> bool {
+    let device = state.hook_device(provider, host);
+    hook.event == HookEvent::DeviceSpecUpdate && device.is_some_and(|device| device.pending.is_empty())
 }
 
 /// How often a provider wants to be asked about a host, in seconds.

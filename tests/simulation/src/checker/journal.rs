@@ -26,6 +26,11 @@ impl Journal {
         &self.follower.state
     }
 
+    /// The sequence of the newest record that holds facts; 0 if there is none.
+    pub(super) fn last_record(&self) -> u64 {
+        self.records.last().copied().unwrap_or(0)
+    }
+
     /// A message was appended; returns the record that it completes, if any.
     pub(super) fn appended(
         &mut self,

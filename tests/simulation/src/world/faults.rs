@@ -322,6 +322,7 @@ impl World {
     fn step_bus_clock(&mut self, instance: usize) {
         let largest = *self.rng.choice(&[5, 600, 3 * 24 * 3_600]).expect("not empty");
         let step = TimeDelta::seconds(self.rng.i64(-largest..=largest));
+        self.checker.clock_changed();
         self.bus_clock += step;
         let together: Vec<bool> = self.instances.iter().map(|_| self.rng.bool()).collect();
         for (index, together) in together.into_iter().enumerate() {
@@ -364,6 +365,7 @@ impl World {
 
     /// The clocks of the bus and of all instances show the right time again.
     pub(super) fn correct_clocks(&mut self) {
+        self.checker.clock_changed();
         self.bus_clock = TimeDelta::zero();
         for instance in &mut self.instances {
             instance.clock = TimeDelta::zero();
@@ -373,6 +375,7 @@ impl World {
     fn step_clock(&mut self, instance: usize, host: usize) {
         let largest = if self.rng.bool() { 20 } else { 7_200 };
         let step = TimeDelta::seconds(self.rng.i64(-largest..=largest));
+        self.checker.clock_changed();
         if self.rng.bool() {
             self.instances[instance].clock += step;
         } else {

@@ -14,6 +14,7 @@ use os_upgrade_shell::instance::{Event, Instance as Logic};
 use super::World;
 use super::instances::TIMEOUT;
 use crate::agenda::{Item, Process};
+use crate::checker::HookCaller;
 use crate::fault::Fault;
 use crate::hook_provider::{self, Answer, Changes, Device, HookProviders};
 use crate::peer::Peer;
@@ -87,9 +88,13 @@ impl World {
                 awaited.push(*ticket);
             }
         }
-        let writer = (Peer::Instance(index), instance.boot);
-        let is_right = instance.clock.is_zero();
-        self.checker.hooks_called((writer, is_right), questions, logic.state(), &awaited);
+        let caller = HookCaller {
+            writer: (Peer::Instance(index), instance.boot),
+            wall: self.clock_of(index).wall,
+            is_right: instance.clock.is_zero(),
+            position: logic.position(),
+        };
+        self.checker.hooks_called(caller, questions, logic.state(), &awaited);
     }
 
     /// A process learns what a provider has answered.
@@ -102,9 +107,11 @@ impl World {
 
     /// An instance begins to lead.
     pub(super) fn leadership_began(&mut self, index: usize) {
-        let writer = (Peer::Instance(index), self.instances[index].boot);
+        let instance = &self.instances[index];
+        let writer = (Peer::Instance(index), instance.boot);
+        let position = instance.logic.as_ref().map_or(0, Logic::position);
         self.checker.leadership_began();
-        self.checker.hooks_led(writer);
+        self.checker.hooks_led(writer, position);
     }
 
     /// A call reaches its provider.

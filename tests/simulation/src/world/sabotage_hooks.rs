@@ -2,7 +2,7 @@
 
 use os_upgrade_kernel::Fact;
 use os_upgrade_kernel::fact::DesiredFact;
-use os_upgrade_provider_rules::hooks::HookEvent;
+use os_upgrade_provider_rules::hooks::{HookEvent, event_uuid};
 use os_upgrade_shell::delivery::ProviderQuestion;
 use os_upgrade_shell::instance::{Event, Instance as Logic};
 use serde_json::{Value, json};
@@ -25,6 +25,11 @@ impl World {
         if self.bug == Some(Bug::PollRepeated) {
             for question in &mut questions {
                 self.repeat_poll(index, question);
+            }
+        }
+        if self.bug == Some(Bug::SpecToldAgain) {
+            for question in &mut questions {
+                self.tell_spec_again(index, question);
             }
         }
         if self.bug != Some(Bug::JoinOncePerLeadership) {
@@ -51,6 +56,18 @@ impl World {
         if let Some((of, last)) = last.filter(|(of, _)| *of != process) {
             self.trace.record(self.now, || format!("i{index} repeats the poll {} of i{}", last.uuid, of.0));
             (hook.cause, hook.uuid) = (last.cause, last.uuid);
+        }
+    }
+
+    /// A poll is the last spec of its host once more.
+    fn tell_spec_again(&self, index: usize, question: &mut ProviderQuestion) {
+        let Some(state) = self.instances[index].logic.as_ref().map(Logic::state) else { return };
+        let (provider, host) = (&question.provider.name, &question.host);
+        let spec = state.hook_device(provider, host).map_or(0, |device| device.spec);
+        let event = HookEvent::DeviceSpecUpdate;
+        let uuid = event_uuid(provider, host, event, state.epoch(), spec);
+        if let Some(hook) = question.hook.as_mut().filter(|hook| hook.event == HookEvent::DevicePoll) {
+            (hook.event, hook.cause, hook.uuid) = (event, spec, uuid);
         }
     }
 

@@ -171,7 +171,7 @@ fn calls_tell_of_the_host() {
     answer(&mut leader, &question, unchanged());
     // If that is to become another file, it must not say that nothing is new.
     leader.configure(&with(r#""path":"/etc/app.conf""#));
-    assert_eq!(hook(&call(&mut leader, 1)).applied, None);
+    assert_eq!(hook(&next_call(&mut leader).1).applied, None);
 }
 
 #[test]
@@ -429,7 +429,8 @@ fn waiting(providers: &str, hosts: usize) -> Leader {
 
 #[test]
 fn few_hosts_that_wait_for_approval_are_told_of_once() {
-    let all = r#"[{"name":"app","kind":"hooks","url":"https://hooks.example/","batch-size":60,"max-in-flight":1}]"#;
+    let all =
+        r#"[{"name":"app","kind":"hooks","url":"https://hooks.example/","batch-size":60,"max-in-flight":1}]"#;
     let mut leader = waiting(all, 150);
     for expected in [60, 40] {
         let questions = calls(&mut leader, 1).concat();
@@ -475,7 +476,7 @@ fn enrolment_requests_are_given_up() {
     let mut leader = waiting(all, 1);
     let throttled =
         || ProviderReply { retry_after: Some(Duration::from_mins(5)), ..Failure::Throttled.into() };
-    for pause in [0, 300, 300, 300] {
+    for pause in [1, 300, 300, 300] {
         let question = call(&mut leader, pause);
         answer(&mut leader, &question, throttled());
         assert_eq!(leader.after(0), []);
