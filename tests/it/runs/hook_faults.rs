@@ -57,7 +57,7 @@ impl Hooked {
 
     async fn configure(&self, more: Value) {
         let mut provider = json!({
-            "name": PROVIDER, "kind": "hooks", "url": self.server.url(), "timeout": "1s", "poll-interval": "1h",
+            "name": PROVIDER, "kind": "hooks", "url": self.server.url(), "timeout": "10s", "poll-interval": "1h",
         });
         let Value::Object(more) = more else { panic!("{more}") };
         provider.as_object_mut().unwrap().extend(more);
