@@ -18,7 +18,7 @@ use os_upgrade_site::published_state::PublishedState;
 /// The longest error of a worker that is shown, in characters.
 pub(crate) const ERROR_CHARS_MAX: usize = 300;
 
-/// The most names of which it is listed what is left over: hosts may report any.
+/// The most names of configurations that are listed as left over. Hosts may report any name, so names of what hosts are to have come first.
 const LEFT_OVER_MAX: usize = 32;
 
 /// What `provider` said of `host` last, if this instance leads.
@@ -62,22 +62,39 @@ fn left_over_of_host<'a>(item: LeftOverItem<'_>) -> HostConfiguration<'a> {
     }
 }
 
-/// What hosts have, or are to have, of providers that give it to them no more.
+/// What hosts that this site knows have, or are to have, of providers that give it to them no more: first the names of what some host is to
+/// have, then those that hosts only report.
 pub(crate) fn left_over(published: &PublishedState) -> Vec<LeftOver<'_>> {
     let PublishedState { state, view, .. } = published;
     let hosts: BTreeSet<&HostName> = state.desired.hosts.keys().chain(view.applied.keys()).collect();
-    let mut found: BTreeMap<ProviderName, (&HostName, usize)> = BTreeMap::new();
-    for host in hosts {
-        for LeftOverItem { provider, .. } in state.left_over(view, host) {
-            found.entry(provider).or_insert((host, 0)).1 += 1;
+    let mut found: BTreeMap<ProviderName, NameLeftOver<'_>> = BTreeMap::new();
+    for host in hosts.into_iter().filter(|host| state.concerns_host(host)) {
+        for LeftOverItem { provider, state: _, kept_since } in state.left_over(view, host) {
+            let known = found.entry(provider).or_insert(NameLeftOver {
+                first: host,
+                hosts: 0,
+                is_only_reported: true,
+            });
+            known.hosts += 1;
+            known.is_only_reported &= kept_since.is_none();
         }
     }
-    let shown = found.into_iter().take(LEFT_OVER_MAX).map(|(name, (first, hosts))| LeftOver {
-        name: name.to_string().into(),
-        hosts,
-        first: first.as_str().into(),
+    let mut found: Vec<(ProviderName, NameLeftOver<'_>)> = found.into_iter().collect();
+    found.sort_by_key(|(_, known)| known.is_only_reported);
+    let shown = found.into_iter().take(LEFT_OVER_MAX).map(|(name, NameLeftOver { first, hosts, .. })| {
+        LeftOver { name: name.to_string().into(), hosts, first: first.as_str().into() }
     });
     shown.collect()
+}
+
+/// What is left over of one name.
+struct NameLeftOver<'a> {
+    /// The first host that has it, by name.
+    first: &'a HostName,
+    /// How many hosts have it.
+    hosts: usize,
+    /// Whether no host is to have it.
+    is_only_reported: bool,
 }
 
 /// The configurations that hosts fail to apply or revoke at `now`: one of each provider, and one of those that give it no more, since hosts may
@@ -139,9 +156,11 @@ pub(crate) fn progress(
     let item = state.desired.item(host, &provider.name);
     let has_key = state.has_approved_key(view, host);
     let of_item = state.item_state(view, host, &provider.name);
-    let is_sealed_or_told =
-        has_key || matches!(of_item, ItemState::Failed { .. } | ItemState::Applied | ItemState::Withheld);
-    let (step, error) = if is_sealed_or_told {
+    let says_more_than_key = match of_item {
+        ItemState::Failed { .. } | ItemState::Applied | ItemState::Withheld => true,
+        ItemState::Nothing | ItemState::Pending | ItemState::Revoking => false,
+    };
+    let (step, error) = if has_key || says_more_than_key {
         step_of(of_item)
     } else {
         let key = state.enrolment.key_state(host, view.announced_key(host));

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use os_upgrade_kernel::fact::{ConfigFact, DesiredFact, EnrolmentFact};
-use os_upgrade_kernel::{ConfigProvider, Configures, Fact, Poll};
+use os_upgrade_kernel::{ConfigProvider, Configures, Fact, Poll, Settings};
 use os_upgrade_protocol::{ApplicationName, Applied, AppliedItem, HostKey, ItemId, ItemKind, Revision};
 use os_upgrade_provider_rules::{Failure, ProviderName};
 use os_upgrade_site::provider_tests::{ProviderTests, Test, TestOutcome, Tested, TestsProviders};
@@ -156,6 +156,52 @@ async fn what_gone_providers_gave_is_shown() {
     assert_eq!((&left_over["left-over"], &left_over["state"]), (&json!(true), &json!("applied")));
     let detail = left_over["detail"].as_str().unwrap();
     assert!(detail.starts_with("no provider gives it any more, and the host keeps it"), "{detail}");
+}
+
+/// Hosts may report any names of configurations, and anybody who can publish reports any names of hosts.
+#[tokio::test]
+async fn made_up_names_crowd_nothing_out() {
+    let mut site = site();
+    let config = Some(serde_json::from_value(json!({ "config-providers": [] })).unwrap());
+    apply(&mut site, ConfigFact::Replaced { config, actor: "eve".to_owned(), difference: Vec::new() });
+    apply(&mut site, ConfigFact::SettingsAdopted { settings: Settings::default() });
+    let mut applied = Applied::clone(&site.view.applied[&host("h01")]);
+    let reported = applied.items[0].clone();
+    applied.items.extend((10..50).map(|n| AppliedItem { name: format!("a{n}"), ..reported.clone() }));
+    for name in ["h01", "made-up"] {
+        site.view.applied.insert(host(name), Arc::new(applied.clone()));
+    }
+    let api = TestApi::new(site, &[]).await;
+    let (_, list) = api.call("GET /v1/state/config-providers", "").await;
+    let listed = list["left-over"].as_array().unwrap();
+    let expected = [
+        json!({ "name": "app", "hosts": 2, "first": "h01" }),
+        json!({ "name": "a10", "hosts": 1, "first": "h01" }),
+    ];
+    assert_eq!((listed.len(), &listed[..2]), (32, &expected[..]));
+    let (_, shown) = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await;
+    let shown = shown["configurations"].as_array().unwrap();
+    assert_eq!((shown.len(), &shown[0]["provider"]), (32, &json!("app")));
+}
+
+/// What a host has applied is for another file than the provider names by now.
+#[tokio::test]
+async fn another_file_is_told() {
+    let mut site = site();
+    let provider = json!({
+        "name": "app", "kind": "http", "url": "https://files.example/{host}", "path": "/etc/app.conf",
+    });
+    let config = Some(serde_json::from_value(json!({ "config-providers": [provider] })).unwrap());
+    apply(&mut site, ConfigFact::Replaced { config, actor: "eve".to_owned(), difference: Vec::new() });
+    let api = TestApi::new(site, &[]).await;
+    let (_, shown) = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await;
+    let expected = json!([{
+        "provider": "app",
+        "state": "pending",
+        "detail": "it is for the file that the provider named before, until the provider gives it again",
+        "since": "2026-11-21T05:00:00Z",
+    }]);
+    assert_eq!(shown["configurations"], expected, "{shown}");
 }
 
 #[tokio::test]

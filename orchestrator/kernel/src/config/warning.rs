@@ -164,15 +164,16 @@ pub fn warnings(state: &State, view: &View, proposed: Option<&Config>, now: Date
     found.extend(starts_run(&then, &view, after, now));
     found.extend(no_applications(config));
     found.extend(not_announced(config, &view));
-    for provider in &config.config_providers {
-        found.extend(unusable_secrets(provider, state));
-        found.extend(selects_unknown(provider, state, &view));
-    }
     found.extend(unused_windows(current, config, &then, &view, now));
     found.extend(too_concurrent(&then, &view));
     found.extend(failures_hold_slots(&then, &view));
     found.extend(no_failures(&then, &view));
     found.extend(prepare_unbounded(config));
+    // There may be several of each provider, and only the first warnings are shown.
+    for provider in &config.config_providers {
+        found.extend(unusable_secrets(provider, state));
+        found.extend(selects_unknown(provider, state, &view));
+    }
     shorten(found)
 }
 

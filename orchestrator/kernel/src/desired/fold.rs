@@ -13,9 +13,15 @@ impl State {
     pub(crate) fn apply_desired(&mut self, fact: &DesiredFact, at: DateTime<Utc>) {
         match fact {
             DesiredFact::ItemStored { host, provider, item, bytes, sealed, fingerprint, hash } => {
-                let (id, fingerprint, hash) = (item.clone(), fingerprint.clone(), hash.clone());
-                let (bytes, sealed) = (*bytes, *sealed);
-                let item = DesiredItem { id, bytes, sealed, fingerprint, hash, other_file: false, since: at };
+                let item = DesiredItem {
+                    id: item.clone(),
+                    bytes: *bytes,
+                    sealed: *sealed,
+                    fingerprint: fingerprint.clone(),
+                    hash: hash.clone(),
+                    other_file: false,
+                    since: at,
+                };
                 self.desired.store(host, provider, item);
             }
             DesiredFact::ItemRevoked { host, provider } => self.desired.revoke(host, provider),
@@ -45,13 +51,21 @@ impl State {
         }
     }
 
-    /// The configuration is no longer `before`: providers may name other files.
+    /// The configuration is no longer `before`: providers may name other files. Which file a provider named that was gone is not known: what
+    /// hosts have kept of it is given anew.
     pub(crate) fn outdate_files(&mut self, before: Option<&Config>) {
         let Some(config) = self.config.clone() else { return };
+        let known = std::mem::take(&mut self.desired.files).into_iter();
+        self.desired.files = known.filter(|(name, _)| config.provider(name).is_some()).collect();
         for provider in &config.config_providers {
             let earlier = before.and_then(|before| before.provider(&provider.name));
-            if earlier.is_some_and(|earlier| !earlier.is_same_file(provider)) {
-                self.desired.outdate_files(&provider.name);
+            if earlier.is_some_and(|earlier| earlier.is_same_file(provider)) {
+                continue;
+            }
+            self.desired.outdate_items(&provider.name);
+            // Nobody is asking a provider that is new.
+            if earlier.is_some() {
+                self.desired.name_other_file(&provider.name);
             }
         }
     }

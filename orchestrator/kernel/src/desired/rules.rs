@@ -61,7 +61,7 @@ pub struct LeftOver<'a> {
 
 impl State {
     /// How far what `provider` gave for `host` is, as far as the host has reported. A report names no item that failed, so its error counts only
-    /// if it is about the manifest that counts, and if the provider still names the file that the item is for.
+    /// if it is about the manifest that counts. An item for another file than the provider names is not what the host is to have in the end.
     pub fn item_state<'a>(&self, view: &'a View, host: &HostName, provider: &ProviderName) -> ItemState<'a> {
         let item = self.desired.item(host, provider);
         let applied = self.reported(view, host);
@@ -69,21 +69,36 @@ impl State {
         let reported = applied.and_then(|applied| applied.items.iter().find(is_it));
         let has = reported.and_then(|reported| reported.id.as_ref());
         let is_of_manifest = applied.is_some_and(|it| it.revision >= self.desired_revision(host));
-        let is_about_now = is_of_manifest && item.is_none_or(|item| !item.other_file);
+        let names_other_file = self.names_other_file(host, provider);
         match (item, reported.and_then(|reported| reported.error.as_deref())) {
-            (Some(item), None) if has == Some(&item.id) => ItemState::Applied,
+            (Some(item), None) if has == Some(&item.id) && !names_other_file => ItemState::Applied,
             (None, None) if has.is_none() => ItemState::Nothing,
             (Some(_) | None, _) if !self.is_delivered(host) || self.is_ahead(view, host) => {
                 ItemState::Withheld
             }
-            (Some(_) | None, Some(error)) if is_about_now => ItemState::Failed { error },
+            (Some(_) | None, Some(error)) if is_of_manifest && !names_other_file => {
+                ItemState::Failed { error }
+            }
             (Some(_), Some(_) | None) => ItemState::Pending,
             (None, Some(_) | None) => ItemState::Revoking,
         }
     }
 
-    /// The configurations that hosts cannot apply or revoke at `now`, as their workers say, and that somebody should look at. Workers try
-    /// again, and do not say since when they fail: what a host is to have for less than ten minutes is left out.
+    /// Whether `provider` gives something to `host`, and names another file by now than what the host is to have of it is for.
+    fn names_other_file(&self, host: &HostName, provider: &ProviderName) -> bool {
+        let item = self.desired.item(host, provider);
+        item.is_some_and(|item| item.other_file) && self.provider_of(provider, host).is_some()
+    }
+
+    /// Whether `host` takes part, was decided about, or is to have something. Whoever can publish reports can make up names of others.
+    pub fn concerns_host(&self, host: &HostName) -> bool {
+        self.enrolled(host).takes_part()
+            || self.enrolment.knows(host)
+            || self.desired.hosts.contains_key(host)
+    }
+
+    /// The configurations that hosts that this site knows cannot apply or revoke at `now`, as their workers say, and that somebody should look at.
+    /// Workers try again, and do not say since when they fail: what a host is to have for less than ten minutes is left out.
     pub fn failed_items<'a>(
         &'a self,
         view: &'a View,
@@ -95,6 +110,7 @@ impl State {
         };
         let has_error = |applied: &Applied| applied.items.iter().any(|item| item.error.is_some());
         let failing = view.applied.iter().filter(move |(_, applied)| has_error(applied));
+        let failing = failing.filter(move |(host, _)| self.concerns_host(host));
         failing.flat_map(move |(host, _)| of_host(host))
     }
 
@@ -112,12 +128,14 @@ impl State {
         is_old.then_some(FailedItem { host, provider, is_given, error, since })
     }
 
-    /// What `host` has, or is to have, of providers that give it nothing any more, by name.
+    /// What `host` has, or is to have, of providers that give it nothing any more: first what it is to have, then what it only reports, each by
+    /// name.
     pub fn left_over<'a>(&'a self, view: &'a View, host: &HostName) -> Vec<LeftOver<'a>> {
-        let desired = self.desired.hosts.get(host);
-        let mut names = self.reported_names(view, host);
-        names.extend(desired.iter().flat_map(|desired| desired.items.keys().cloned()));
-        let gone = names.into_iter().filter(|name| self.provider_of(name, host).is_none());
+        let desired = self.desired.hosts.get(host).into_iter();
+        let desired = desired.flat_map(|desired| desired.items.keys().cloned());
+        let mut reported = self.reported_names(view, host);
+        reported.retain(|name| self.desired.item(host, name).is_none());
+        let gone = desired.chain(reported).filter(|name| self.provider_of(name, host).is_none());
         let left_over = gone.map(|provider| LeftOver {
             state: self.item_state(view, host, &provider),
             kept_since: self.desired.item(host, &provider).map(|item| item.since),
@@ -169,7 +187,8 @@ impl State {
             // It may have said so before the run, or before it called back.
             let device = self.hook_device(&provider.name, host);
             let is_told = device.is_none_or(|device| device.pending.is_empty());
-            if !is_told || !confirmed.is_some_and(is_fresh) {
+            let names_other_file = self.names_other_file(host, &provider.name);
+            if !is_told || names_other_file || !confirmed.is_some_and(is_fresh) {
                 let failure = poll.and_then(|poll| poll.failure.clone());
                 return Some(ConfigurationWait::Provider { failure });
             }
@@ -235,8 +254,9 @@ impl State {
 
     /// How new the manifest of `host` is that follows from this state.
     pub fn desired_revision(&self, host: &HostName) -> Revision {
-        let entry = self.desired.hosts.get(host);
-        Revision { epoch: self.desired_epoch(host), sequence: entry.map_or(0, |entry| entry.changed) }
+        let changed = self.desired.hosts.get(host).map(|entry| entry.changed);
+        let changed = changed.or_else(|| self.desired.emptied.get(host).copied());
+        Revision { epoch: self.desired_epoch(host), sequence: changed.unwrap_or_default() }
     }
 
     /// Whether the manifest of `host` with `revision` is still to be published.

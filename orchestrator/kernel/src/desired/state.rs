@@ -26,6 +26,14 @@ pub struct Desired {
     /// The hosts whose manifest is not the stored one.
     #[serde(default, skip_serializing_if = "OrdSet::is_empty")]
     pub outdated: OrdSet<HostName>,
+    /// The hosts without an entry in `hosts` whose empty manifest is stored, each with the number of changes after which it had nothing, until
+    /// the host is purged: what a host reports of an earlier manifest says nothing of this one.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub emptied: OrdMap<HostName, u64>,
+    /// After how many changes a provider was defined anew with another file: what was sealed before is for the file before. Left out for a
+    /// provider that has always named the same file.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub files: OrdMap<ProviderName, u64>,
     /// The last restoration after which hosts were told again what they are to have.
     #[serde(default, skip_serializing_if = "is_default")]
     pub resumed: u64,
@@ -90,11 +98,19 @@ pub struct DesiredItem {
     /// The provider's hash of it, sealed under the strongbox key; absent without that key, and of kind `http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Whether its provider names another file by now, and has given nothing since.
+    /// Whether its provider names another file by now, and has given nothing for that.
     #[serde(default, skip_serializing_if = "is_default")]
     pub other_file: bool,
     /// When it became what the host is to have.
     pub since: DateTime<Utc>,
+}
+
+impl DesiredItem {
+    /// It is for another file than its provider names by now.
+    fn outdate_file(&mut self) {
+        self.fingerprint = None;
+        self.other_file = true;
+    }
 }
 
 impl Desired {
@@ -108,22 +124,30 @@ impl Desired {
         self.hosts.get(host)?.items.get(provider)
     }
 
-    /// `host` is to have `item` of `provider`.
-    pub(super) fn store(&mut self, host: &HostName, provider: &ProviderName, item: DesiredItem) {
+    /// `host` is to have `item` of `provider`. The provider may have been asked before it was defined anew with another file.
+    pub(super) fn store(&mut self, host: &HostName, provider: &ProviderName, mut item: DesiredItem) {
+        if self.files.get(provider).is_some_and(|since| item.sealed.sequence <= *since) {
+            item.outdate_file();
+        }
         let before = self.change(host).items.insert(provider.clone(), item);
         self.replace(host, before.map(|item| item.id));
     }
 
     /// `provider` names another file by now: what it gave before is sealed and stored anew once it gives it again, even if it is the same.
-    pub(super) fn outdate_files(&mut self, provider: &ProviderName) {
+    pub(super) fn outdate_items(&mut self, provider: &ProviderName) {
         let having = self.hosts.iter().filter(|(_, host)| host.items.contains_key(provider));
         let having: Vec<HostName> = having.map(|(name, _)| name.clone()).collect();
         for name in having {
             if let Some(item) = self.hosts.get_mut(&name).and_then(|host| host.items.get_mut(provider)) {
-                item.fingerprint = None;
-                item.other_file = true;
+                item.outdate_file();
             }
         }
+    }
+
+    /// `provider`, which may be asked just now, is defined anew with another file.
+    pub(super) fn name_other_file(&mut self, provider: &ProviderName) {
+        self.changes += 1;
+        self.files.insert(provider.clone(), self.changes);
     }
 
     /// `host` is to have nothing of `provider`.
@@ -148,16 +172,22 @@ impl Desired {
         }
     }
 
-    /// The manifest of `host` that follows from the state is stored as `revision`. Of a host that is to have nothing, nothing more needs to
-    /// be known: the next manifest is newer, since changes are counted for all hosts.
+    /// The manifest of `host` that follows from the state is stored as `revision`. Of a host that is to have nothing, it is enough to know since
+    /// when: the next manifest is newer, since changes are counted for all hosts.
     pub(super) fn stored(&mut self, host: &HostName, revision: Revision) {
         self.outdated.remove(host);
         let Some(entry) = self.hosts.get_mut(host) else { return };
         entry.manifest = Some(revision);
         entry.replaced.clear();
         if entry.items.is_empty() && entry.resumed <= self.resumed {
+            self.emptied.insert(host.clone(), entry.changed);
             self.hosts.remove(host);
         }
+    }
+
+    /// `host` was removed, and what was stored of it is deleted, its reports included.
+    pub(crate) fn purged(&mut self, host: &HostName) {
+        self.emptied.remove(host);
     }
 
     /// What hosts have may be newer than this state: each is told anew what it is to have, once an operator says so. The items may be gone, so
@@ -236,6 +266,7 @@ impl Desired {
     fn change(&mut self, host: &HostName) -> &mut DesiredHost {
         self.changes += 1;
         self.outdated.insert(host.clone());
+        self.emptied.remove(host);
         let entry = self.hosts.entry(host.clone()).or_default();
         entry.changed = self.changes;
         entry

@@ -11,7 +11,7 @@ pub enum ConfigurationWait {
     Key,
     /// That an operator resumes the delivery to the host.
     Resumption,
-    /// The provider, which has not said within `max-age` what the host is to have.
+    /// The provider, which has not said within `max-age` what the host is to have, or has given nothing for the file that it names by now.
     Provider {
         /// How asking it failed last; absent if that is not known, or it is still to be asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]

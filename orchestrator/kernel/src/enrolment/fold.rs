@@ -36,7 +36,10 @@ impl State {
                 self.enrolment.defer(host, Deferral { actor, reason, since, until });
             }
             EnrolmentFact::DeferralEnded { host, .. } => self.enrolment.end_deferral(host),
-            EnrolmentFact::HostPurged { host } => self.enrolment.purged(host, self.settings.auto_approve),
+            EnrolmentFact::HostPurged { host } => {
+                self.enrolment.purged(host, self.settings.auto_approve);
+                self.desired.purged(host);
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What hosts are to have: which items count, when a manifest is to be published, and what becomes of that after a restoration.
 
+mod item_states;
+
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -7,9 +9,9 @@ use imbl::OrdMap;
 use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact};
 use os_upgrade_kernel::{
     Accepted, Answer, Cause, ConfigOperation, ConfigurationWait, Configures, DesiredOperation,
-    DesiredRefusal, Effect, EnrolmentOperation, Expected, Explainer, Fact, FailedItem, HostStatus, Input,
-    ItemState, ManifestOrder, Operation, PauseOperation, Poll, Reason, Refusal, Request, Resumption,
-    RunResult, StoredItem, Withholding, forecast, manifests,
+    DesiredRefusal, Effect, EnrolmentOperation, Expected, Explainer, Fact, HostStatus, Input, ManifestOrder,
+    Operation, PauseOperation, Poll, Purge, Reason, Refusal, Request, Resumption, RunResult, StoredItem,
+    Withholding, forecast, manifests,
 };
 use os_upgrade_protocol::{Applied, AppliedItem, HostKey, HostName, ItemId, ItemKind, Revision};
 use os_upgrade_provider_rules::{Failure, ProviderName};
@@ -193,6 +195,12 @@ fn hosts_that_go_get_an_empty_manifest() {
         assert!(site.state.desired.hosts.is_empty());
         assert_eq!(purges(&site), usize::from(is_removed));
         assert_eq!(give(&mut site, "h1", "net", "2"), [], "its key counts no more");
+        assert!(site.state.desired.emptied.contains_key(&host("h1")));
+        for effect in site.effects() {
+            let Effect::Purge(Purge { host, announced, .. }) = effect else { continue };
+            site.input(Input::Purged { host, announced });
+            assert!(site.state.desired.emptied.is_empty(), "its reports are gone, too");
+        }
     }
 }
 
@@ -525,103 +533,4 @@ fn replaced_items_are_bounded() {
     let fact = DesiredFact::ItemRevoked { host: host("h1"), provider: provider("none") };
     site.state.apply(site.now, &fact.into()).unwrap();
     assert_eq!(site.state.desired.changes, 200, "nothing changed");
-}
-
-/// `name` reports that it cannot do as it was told about `app`, or has not done it yet.
-fn fails(site: &mut Site, name: &str, revision: Revision, error: Option<&str>) {
-    says(site, name, revision, &["app"]);
-    let mut applied = Applied::clone(&site.view.applied[&host(name)]);
-    applied.items[0].id = None;
-    applied.items[0].error = error.map(ToOwned::to_owned);
-    site.view.applied.insert(host(name), Arc::new(applied));
-}
-
-fn state_of<'a>(site: &'a Site, name: &str) -> ItemState<'a> {
-    site.state.item_state(&site.view, &host(name), &provider("app"))
-}
-
-/// An error is about the manifest that its report names, and about the file that the provider named then.
-#[test]
-fn failures_are_about_what_a_host_is_to_have_now() {
-    const APP: &str = r#"[{"name":"app","on-removal":"remove"}]"#;
-    const MOVED: &str = r#"[{"name":"app","on-removal":"remove","path":"/etc/app.conf"}]"#;
-    let error = "no such directory";
-    let mut site = site();
-    give(&mut site, "h1", "app", "1");
-    let first = publish(&mut site)[0];
-    fails(&mut site, "h1", first, Some(error));
-    assert_eq!(state_of(&site, "h1"), ItemState::Failed { error });
-    configure(&mut site, APP);
-    assert_eq!(state_of(&site, "h1"), ItemState::Failed { error }, "the file is the same");
-    configure(&mut site, MOVED);
-    assert_eq!(state_of(&site, "h1"), ItemState::Pending, "the provider names another file");
-    let item = site.state.desired.item(&host("h1"), &provider("app")).unwrap();
-    assert_eq!((item.other_file, &item.fingerprint), (true, &None), "it is to be given anew");
-    give(&mut site, "h1", "app", "2");
-    assert_eq!(state_of(&site, "h1"), ItemState::Pending, "the report is of the manifest before");
-    let second = publish(&mut site)[0];
-    assert_eq!(state_of(&site, "h1"), ItemState::Pending, "the host has not read the new one");
-    fails(&mut site, "h1", second, Some(error));
-    assert_eq!(state_of(&site, "h1"), ItemState::Failed { error }, "it is of the new one");
-    site.input(Input::ItemRevoked { host: host("h1"), provider: provider("app") });
-    assert_eq!(state_of(&site, "h1"), ItemState::Revoking, "it was about what is no longer wanted");
-}
-
-/// Workers try again, so a first failure needs nobody.
-#[test]
-fn lasting_failures_on_hosts_are_found() {
-    let mut site = site();
-    give(&mut site, "h1", "app", "1");
-    let revision = publish(&mut site)[0];
-    let since = site.now;
-    fails(&mut site, "h1", revision, Some("no such directory"));
-    let found = |site: &Site| site.state.failed_items(&site.view, site.now).count();
-    assert_eq!(found(&site), 0);
-    site.now += TimeDelta::minutes(10);
-    let name = host("h1");
-    let failed = FailedItem {
-        host: &name,
-        provider: provider("app"),
-        is_given: true,
-        error: "no such directory",
-        since: Some(since),
-    };
-    assert_eq!(site.state.failed_items(&site.view, site.now).collect::<Vec<_>>(), [failed]);
-    fails(&mut site, "h1", revision, None);
-    assert_eq!(found(&site), 0, "it is being tried");
-    // Nobody knows since when a revocation fails.
-    configure(&mut site, "[]");
-    let revision = publish(&mut site)[0];
-    fails(&mut site, "h1", revision, Some("in use"));
-    let found: Vec<_> = site.state.failed_items(&site.view, site.now).collect();
-    let brief: Vec<_> = found.iter().map(|it| (it.is_given, it.error, it.since)).collect();
-    assert_eq!(brief, [(false, "in use", None)]);
-}
-
-/// What `h1` has of providers that are gone: their names, how far that is, and whether it keeps it.
-fn left_over(site: &Site) -> Vec<(String, ItemState<'_>, bool)> {
-    let items = site.state.left_over(&site.view, &host("h1")).into_iter();
-    items.map(|it| (it.provider.to_string(), it.state, it.kept_since.is_some())).collect()
-}
-
-/// What a provider that is gone has given is shown until the host has revoked it, or for as long as the host keeps it.
-#[test]
-fn what_gone_providers_gave_is_left_over() {
-    let mut site = site();
-    for of in ["app", "net"] {
-        give(&mut site, "h1", of, "9");
-    }
-    let revision = publish(&mut site)[0];
-    says(&mut site, "h1", revision, &["app", "net", "no provider"]);
-    assert_eq!(left_over(&site), []);
-    configure(&mut site, "[]");
-    let [app, net] = ["app", "net"].map(ToOwned::to_owned);
-    let kept = (net, ItemState::Applied, true);
-    assert_eq!(left_over(&site), [(app.clone(), ItemState::Revoking, false), kept.clone()]);
-    let revision = publish(&mut site)[0];
-    assert_eq!(left_over(&site), [(app, ItemState::Revoking, false), kept.clone()], "it has not said so");
-    says(&mut site, "h1", revision, &["net"]);
-    assert_eq!(left_over(&site), [kept]);
-    configure(&mut site, r#"[{"name":"net"}]"#);
-    assert_eq!(left_over(&site), []);
 }

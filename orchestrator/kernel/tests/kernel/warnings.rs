@@ -276,6 +276,25 @@ fn providers_that_cannot_be_asked_are_told() {
     }
 }
 
+/// There may be two of each secret of 32 providers, and only the first warnings are shown.
+#[test]
+fn warnings_about_providers_come_last() {
+    let (state, view) = site(lenient());
+    let app = |number: usize| json!({"name": format!("app-{number}"), "kind": "http", "url": "https://a/", "credentials": "none"});
+    let providers: Vec<Value> = (0..WARNINGS_MAX).map(app).collect();
+    let config = parse(&json!({
+        "config-providers": providers, "rollout": {"max-concurrent": 2, "max-preparing": 2},
+    }));
+    let now = start() + TimeDelta::minutes(30);
+    let found = warnings(&state, &view, Some(&config), now);
+    let kinds: Vec<_> = found.iter().map(Warning::kind).collect();
+    let missing = kinds.iter().filter(|kind| **kind == "secret-missing").count();
+    assert_eq!(
+        (kinds[0], kinds[1], missing, kinds[WARNINGS_MAX - 1]),
+        ("fewer-slots", "prepare-unbounded", 13, "more")
+    );
+}
+
 #[test]
 fn lasting_warnings_are_of_the_configuration_in_force() {
     let (mut state, view) = site(lenient());

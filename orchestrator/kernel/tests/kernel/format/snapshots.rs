@@ -158,7 +158,10 @@ fn state_with_every_field() {
         state.apply(start(), &fact).unwrap();
     }
     let items = state.desired.hosts.get_mut(&host).map(|host| &mut host.items).unwrap();
-    items.get_mut(&ProviderName::new("app").unwrap()).unwrap().other_file = true;
+    let provider = ProviderName::new("app").unwrap();
+    items.get_mut(&provider).unwrap().other_file = true;
+    state.desired.files.insert(provider, 1);
+    state.desired.emptied.insert(host, 1);
     let rollout = Rollout::default();
     let trigger = Trigger::Operator { actor: "eve".to_owned(), reason: None, targeted: true };
     let started =

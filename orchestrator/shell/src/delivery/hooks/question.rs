@@ -16,8 +16,9 @@ pub(super) fn hook_question(
 ) -> HookQuestion {
     let name = &provider.name;
     let is_applied = state.item_state(view, host, name) == ItemState::Applied;
-    // A provider that knows the hash would say that nothing is new, and the other file would never get the content.
-    let item = state.desired.item(host, name).filter(|item| is_applied && !item.other_file);
+    // What is for a file that the provider named before is not applied. A provider that was told its hash would say that nothing is new, and
+    // the other file would never get the content.
+    let item = if is_applied { state.desired.item(host, name) } else { None };
     HookQuestion {
         event,
         cause,
