@@ -299,7 +299,7 @@ impl Driver {
 
     /// Publishes the committed state, the leader, and whether writes can be taken.
     fn publish(&self, now: Now) {
-        self.work.follow_providers(&self.published.load().state, self.instance.state());
+        let before = self.published.load_full();
         let not_ready = self.instance.not_ready(now).map(|reason| reason.to_string());
         let readiness = match not_ready.or_else(|| self.projection.problem()) {
             Some(why) => match self.instance.halted() {
@@ -323,5 +323,7 @@ impl Driver {
             recorded: self.projection.recorded,
             stored: self.projection.synced(),
         }));
+        // After that, a call that ends looks itself whether its provider is still there.
+        self.work.follow_providers(&before.state, self.instance.state());
     }
 }

@@ -104,6 +104,7 @@ impl Providers {
             Outcome::Removed => Outcome::Removed,
             Outcome::Failed(failure) => Outcome::Failed(failure),
         };
+        self.forget_if_gone(&question.provider.name);
         Reply { outcome, retry_after, poll_interval }
     }
 
@@ -118,17 +119,22 @@ impl Providers {
     /// Tells a provider of kind `hooks` of the events of `questions`, which are all to the same provider, in one request. What it gives is
     /// sealed, unless that is what the host is to have anyway. There is a reply to each question, in this order.
     pub async fn call(&self, questions: &[ProviderQuestion]) -> Vec<Reply<Option<Made>>> {
-        let HookReply { members, retry_after, foreign: _ } = match self.tell(questions).await {
-            Ok(reply) => reply,
-            Err(failure) => return questions.iter().map(|_| failure.clone().into()).collect(),
+        let replies = match self.tell(questions).await {
+            Ok(HookReply { members, retry_after, foreign: _ }) => {
+                let answered = questions.iter().zip(members);
+                let replies = answered.map(|(question, MemberReply { outcome, poll_interval })| Reply {
+                    outcome: self.read(question, outcome),
+                    retry_after,
+                    poll_interval,
+                });
+                replies.collect()
+            }
+            Err(failure) => questions.iter().map(|_| failure.clone().into()).collect(),
         };
-        let replies =
-            questions.iter().zip(members).map(|(question, MemberReply { outcome, poll_interval })| Reply {
-                outcome: self.read(question, outcome),
-                retry_after,
-                poll_interval,
-            });
-        replies.collect()
+        if let Some(question) = questions.first() {
+            self.forget_if_gone(&question.provider.name);
+        }
+        replies
     }
 
     /// Tells `provider`, which is of kind `hooks`, of a poll of `host` that is none of its polls. It gets the token that it has from this
@@ -151,7 +157,9 @@ impl Providers {
                 last_config_hash: "",
             }
         };
-        match self.post(provider, &[call]).await {
+        let posted = self.post(provider, &[call]).await;
+        self.forget_if_gone(&provider.name);
+        match posted {
             Ok(reply) => {
                 let member = reply.members.into_iter().next();
                 member.map_or(HookOutcome::Failed(Failure::NotAnswered), |member| member.outcome)
@@ -188,6 +196,17 @@ impl Providers {
             before.config.as_ref().map(Arc::as_ptr) == state.config.as_ref().map(Arc::as_ptr);
         if !is_same_config || !before.enrolment.keys.ptr_eq(&state.enrolment.keys) {
             self.retain_configured(state);
+        }
+    }
+
+    /// Drops what a call has kept of the provider `name`, if that was removed meanwhile, when [`Self::follow`] could not find it. Its tokens
+    /// were dropped then: they are drawn where that is called, so none is kept later.
+    fn forget_if_gone(&self, name: &ProviderName) {
+        let published = self.published.load();
+        let config = published.state.config.as_ref();
+        if config.is_none_or(|config| config.provider(name).is_none()) {
+            self.http.retain(|known| known != name);
+            self.hooks.forget_calls(name);
         }
     }
 
@@ -259,7 +278,8 @@ impl Providers {
     /// The provider's hash of what the host has; empty if that is nothing, or is not known.
     fn last_hash(&self, question: &ProviderQuestion, hook: &HookQuestion) -> Zeroizing<String> {
         let Some(applied) = &hook.applied else { return Zeroizing::default() };
-        let (provider, host) = (&question.provider.name, &question.host);
+        let provider = &question.provider.name;
+        let host = &question.host;
         let item = applied.item.to_string();
         let kept = self.published.load();
         let sealed = applied.hash.as_ref();
@@ -312,7 +332,7 @@ impl Providers {
         let Some(name) = name else { return Ok(None) };
         let published = self.published.load();
         let kept = &published.state.strongbox;
-        // Without a key that shows all the same.
+        // That it is missing is known even without the key of the strongbox.
         if !kept.secrets.contains_key(name) {
             return Err(failure(name, CredentialsProblem::Missing));
         }
@@ -344,7 +364,8 @@ impl Providers {
         ingredients: &Ingredients<'_>,
     ) -> Result<Option<Made>, SealItemError> {
         let Ingredients { files, target, bytes, hash } = ingredients;
-        let (host, name) = (&question.host, &question.provider.name);
+        let host = &question.host;
+        let name = &question.provider.name;
         let published = self.published.load();
         let kept = &published.state.strongbox;
         let parts: [&[u8]; 5] = [

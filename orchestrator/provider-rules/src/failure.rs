@@ -22,7 +22,7 @@ pub enum Failure {
     /// The client certificate could not be used, so nothing was sent.
     ClientCertificate {
         problem: CredentialsProblem,
-        /// As of credentials.
+        /// The name of the secret; absent in what earlier builds have stored.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<String>,
     },

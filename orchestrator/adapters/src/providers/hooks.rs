@@ -103,10 +103,22 @@ impl HookMemory {
             return !std::mem::replace(&mut known.has_foreign, true);
         }
         let has_answer = reply.members.iter().any(|member| !matches!(member.outcome, HookOutcome::Failed(_)));
-        if let Some(known) = kept.get_mut(provider).filter(|_| has_answer) {
+        if has_answer && let Some(known) = kept.get_mut(provider) {
             known.has_foreign = false;
         }
         false
+    }
+
+    /// Keeps nothing of the calls to `provider`.
+    pub(super) fn forget_calls(&self, provider: &ProviderName) {
+        let mut kept = self.lock();
+        if let Some(known) = kept.get_mut(provider) {
+            known.hashes.clear();
+            known.has_foreign = false;
+            if known.tokens.is_empty() {
+                kept.remove(provider);
+            }
+        }
     }
 
     /// Keeps only providers that are configured, and only hashes of hosts that have a key.

@@ -73,8 +73,17 @@ fn provider(server: &Server, more: &str) -> Arc<ConfigProvider> {
     Arc::new(serde_json::from_str(&json).unwrap())
 }
 
+/// Providers of a site that has configured `app`.
 fn providers(strongbox: Strongbox) -> Providers {
-    Providers::new(strongbox, Arc::default(), ENDPOINT.to_owned())
+    let published = PublishedState { state: configured(), ..PublishedState::default() };
+    Providers::new(strongbox, Arc::new(ArcSwap::from_pointee(published)), ENDPOINT.to_owned())
+}
+
+/// The state of a site that has configured `app`.
+fn configured() -> State {
+    let app = r#"{"name":"app","kind":"hooks","url":"https://hooks.example/"}"#;
+    let config_providers = vec![serde_json::from_str(app).unwrap()];
+    State { config: Some(Arc::new(Config { config_providers, ..Config::default() })), ..State::default() }
 }
 
 fn host(name: &str) -> HostName {
@@ -343,9 +352,7 @@ async fn hashes_are_kept_of_hosts_with_a_key() {
     let server = Hook::each(|_| json!({})).serve().await;
     let provider = provider(&server, "");
     let (name, item) = (&provider.name, ItemId::new("1").unwrap());
-    let mut state = State::default();
-    let config_providers = vec![(*provider).clone()];
-    state.config = Some(Arc::new(Config { config_providers, ..Config::default() }));
+    let mut state = configured();
     let pinned = PinnedKey { key: key().public(), actor: None, since: Utc::now() };
     state.enrolment.keys.insert(host("h1"), pinned);
     for host in ["h1", "h2"].map(host) {
@@ -354,6 +361,26 @@ async fn hashes_are_kept_of_hosts_with_a_key() {
     providers.retain_configured(&state);
     let is_kept = |name_of_host| providers.hooks.hash(name, &host(name_of_host), &item).is_some();
     assert_eq!(["h1", "h2"].map(is_kept), [true, false]);
+}
+
+/// A provider may be removed while it is told of something: nothing is kept of it once it has answered.
+#[tokio::test]
+async fn nothing_is_kept_of_providers_that_are_removed_meanwhile() {
+    let shared: Arc<ArcSwap<PublishedState>> = providers(Strongbox::default()).published;
+    let providers = Providers::new(Strongbox::default(), Arc::clone(&shared), ENDPOINT.to_owned());
+    let (memory, http) = (providers.hooks.clone(), providers.http.clone());
+    let hook = Hook::each(move |_| {
+        let before = shared.swap(Arc::default());
+        let followed = Providers { hooks: memory.clone(), http: http.clone(), ..Providers::default() };
+        followed.follow(&before.state, &State::default());
+        json!({ "configuration": "level=3" })
+    });
+    let server = hook.serve().await;
+    let question = questions(&providers, &provider(&server, ""), &["h1"]).remove(0);
+    let item = made(call_with(&providers, &question).await).item.id;
+    let name = &question.provider.name;
+    assert!(providers.hooks.hash(name, &question.host, &item).is_none());
+    assert!(providers.http.clients.lock().unwrap().is_empty());
 }
 
 /// The first answer with foreign elements is worth a warning, the next ones are not, until one has none.

@@ -74,8 +74,9 @@ impl EnrolmentRequests {
         now: Now,
     ) -> Vec<ProviderQuestion> {
         let name = &provider.name;
-        let hosts = self.hosts.entry(name.clone()).or_default().iter_mut();
-        let due = hosts.filter(|(_, request)| request.due.is_some_and(|due| due <= now.monotonic));
+        // There is none of a provider that does not hear the event.
+        let Some(hosts) = self.hosts.get_mut(name) else { return Vec::new() };
+        let due = hosts.iter_mut().filter(|(_, request)| request.due.is_some_and(|due| due <= now.monotonic));
         let due: Vec<(&HostName, &mut Request)> = due.collect();
         let tickets = schedule.begin(now, name, due.len());
         let mut questions = Vec::new();
