@@ -1,13 +1,14 @@
 //! What the checker sees of what hosts are to have.
 
-use os_upgrade_kernel::{Fact, State};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Fact, State, View};
 use os_upgrade_protocol::{DesiredFence, HostName, ItemId, Manifest};
 use os_upgrade_provider_rules::{ProviderName, Ticket};
 use os_upgrade_shell::delivery::ProviderQuestion;
 
 use super::Checker;
 use super::desired::Writer;
-use super::hooks::HookCaller;
+use super::hooks::{HookCaller, Hooks};
 use super::violation::Violation;
 use crate::desired_stream::{DesiredStream, SealedItem};
 
@@ -101,6 +102,18 @@ impl Checker {
     /// Long after the faults, hosts do not have what providers say.
     pub(crate) fn never_delivered(&mut self, what: &str, state: &str) {
         self.violations.add(Violation::new("delivered", format!("{what}\n{state}")));
+    }
+
+    /// Checks, long after the faults, that providers were told everything that `state` has of the hosts in `view` at `now`.
+    pub(crate) fn check_told(&mut self, state: &State, view: &View, now: DateTime<Utc>) {
+        let untold = Hooks::untold(state, view, now);
+        self.violations
+            .record("hooks.untold", untold.map_or(Ok(()), |text| Err(Violation::new("told", text))));
+    }
+
+    /// Whether providers were told everything that `state` has of the hosts in `view` at `now`.
+    pub(crate) fn is_told(state: &State, view: &View, now: DateTime<Utc>) -> bool {
+        Hooks::untold(state, view, now).is_none()
     }
 
     /// How many items hosts have applied.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact};
-use os_upgrade_kernel::{ConfigProvider, Fact, State};
+use os_upgrade_kernel::{ConfigProvider, Fact, State, View};
 use os_upgrade_protocol::HostName;
 use os_upgrade_provider_rules::Ticket;
 use os_upgrade_provider_rules::hooks::HookEvent;
@@ -58,6 +58,8 @@ pub(crate) struct Hooks {
     joins: BTreeSet<(Pair, u64)>,
     /// What has reached each provider.
     arrived: BTreeSet<(Pair, HookEvent, u64)>,
+    /// The digests of the metadata that have reached each provider.
+    arrived_metadata: BTreeSet<(Pair, u64)>,
     /// What is told under each UUID, and the UUID of each.
     by_uuid: BTreeMap<String, EventOfEpoch>,
     uuids: BTreeMap<EventOfEpoch, String>,
@@ -77,8 +79,8 @@ impl Hooks {
     /// A process begins to lead, and has the journal up to `position`.
     pub(super) fn led(&mut self, now: Micros, writer: Writer, position: u64) {
         self.leaderships_count += 1;
-        let (leadership, clock_changes) = (self.leaderships_count, self.clock_changes);
-        let start = Moment { leadership, position, clock_changes };
+        let start =
+            Moment { leadership: self.leaderships_count, position, clock_changes: self.clock_changes };
         self.leaderships.insert(writer, Leadership { began: unix(now), start });
         self.open.retain(|(of, _), _| *of != writer);
     }
@@ -113,8 +115,11 @@ impl Hooks {
             return Err(asked(&pair, hook, "beside another call about it"));
         }
         let start = self.leaderships.get(&writer).map(|leadership| leadership.start);
-        let (position, clock_changes) = (caller.position, self.clock_changes);
-        let now = start.map(|start| Moment { position, clock_changes, ..start });
+        let now = start.map(|start| Moment {
+            position: caller.position,
+            clock_changes: self.clock_changes,
+            ..start
+        });
         let event: EventOfEpoch = (state.epoch(), pair.clone(), hook.event, hook.cause);
         self.open.insert((writer, question.ticket), OpenCall { event: event.clone(), made: now });
         check_cause(&pair, hook, state)?;
@@ -127,7 +132,7 @@ impl Hooks {
         }
         let is_required = question.provider.required;
         if is_answered_spec(&pair, hook, state)
-            && !self.repeats.may_ask_answered_spec(start, &pair, is_required, now)
+            && !self.repeats.may_ask_answered_spec(start, &event, is_required, now)
         {
             return Err(asked(&pair, hook, "which was answered, as this leader knows"));
         }
@@ -170,13 +175,14 @@ impl Hooks {
         if hook.event == HookEvent::FleetJoin && self.unjoined.get(&pair) == Some(&hook.cause) {
             self.unjoined.remove(&pair);
         }
+        self.arrived_metadata.insert((pair.clone(), hook.digest));
         self.arrived.insert((pair, hook.event, hook.cause));
     }
 
     /// A process learns what a provider has answered.
     pub(super) fn answered(&mut self, writer: Writer, ticket: Ticket, is_failure: bool) {
         let Some(OpenCall { event, made }) = self.open.remove(&(writer, ticket)) else { return };
-        if let Some(made) = made.filter(|_| !is_failure) {
+        if !is_failure && let Some(made) = made {
             self.repeats.answered(event, made);
         }
     }
@@ -191,9 +197,11 @@ impl Hooks {
                 EnrolmentFact::HostWithdrawn { host, .. } | EnrolmentFact::HostRemoved { host, .. },
             ) => self.unjoined.retain(|(_, other), _| other != host),
             Fact::Config(_) => self.configured(state),
-            Fact::Desired(DesiredFact::HookAnswered { provider, host, event, cause, .. }) => {
-                let told = ((provider.clone(), host.clone()), *event, *cause);
-                if *event != HookEvent::DevicePoll && !self.arrived.contains(&told) {
+            Fact::Desired(DesiredFact::HookAnswered { provider, host, event, cause, metadata, .. }) => {
+                let pair = (provider.clone(), host.clone());
+                let told = (pair.clone(), *event, *cause);
+                let has_arrived = *event == HookEvent::DevicePoll || self.arrived.contains(&told);
+                if !has_arrived || !self.arrived_metadata.contains(&(pair, *metadata)) {
                     let text = format!("{told:?} counts as told, and has not reached the provider");
                     return Err(Violation::new("told", text));
                 }
@@ -237,6 +245,27 @@ impl Hooks {
     pub(super) fn untold_join(&self) -> Option<String> {
         let ((provider, host), cause) = self.unjoined.first_key_value()?;
         Some(format!("{provider} was never told that {host} has joined it, by the cause {cause}"))
+    }
+
+    /// What a provider was not told of a host by `now`: an event, or the metadata that the host has. What counts as told has reached it.
+    pub(super) fn untold(state: &State, view: &View, now: DateTime<Utc>) -> Option<String> {
+        let providers = state.config.iter().flat_map(|config| config.hook_providers());
+        let mut pairs =
+            providers.flat_map(|provider| state.hosts_of(view, provider).map(move |host| (provider, host)));
+        pairs.find_map(|(provider, host)| {
+            let name = &provider.name;
+            let Some(device) = state.hook_device(name, host) else {
+                return Some(format!("{host} has not joined {name}"));
+            };
+            if let Some(event) = device.pending.keys().next() {
+                return Some(format!("{name} was never told of {event:?} of {host}"));
+            }
+            // What was told by a clock that was ahead counts until that time has come.
+            let told = device.told.filter(|told| told.since <= now);
+            let has_other_metadata = told.is_some_and(|told| told.digest != view.metadata_digest(host));
+            let hears = provider.hears(HookEvent::DeviceMetadataUpdate);
+            (hears && has_other_metadata).then(|| format!("{name} was never told the metadata of {host}"))
+        })
     }
 
     /// The bus was put back to an earlier moment. Causes from then on are counted again, perhaps in the same epoch.

@@ -55,7 +55,7 @@
 //! | succession | nothing is stored in the stream of what hosts are to have by an earlier leader after a later one's fence | `desired` |
 //! | resumed | after a restoration no host is told anything before an operator says so | `desired` |
 //! | delivered | in the end each host has what its providers say, and one that is withdrawn or removed nothing; but a worker that has lost its state does not revoke what it does not know | `world/act_on_delivery` |
-//! | told | a provider of kind `hooks` is told of each approval of its hosts, each event under a UUID of its own, and nothing counts as told that has not reached it | `hooks`, `world/act_on_delivery` |
+//! | told | a provider of kind `hooks` is told of each approval of its hosts, each event under a UUID of its own, and nothing counts as told that has not reached it; in the end of every event and of the metadata that its hosts have | `hooks`, `world/act_on_delivery` |
 //! | asked | a provider of kind `hooks` is told of a host's events one by one, in order and not without a cause: once in each leadership unless something calls for more, and not again by who knows its answer; polls are those of the interval in force, and a takeover repeats none | `hooks`, `hooks/repeats` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 

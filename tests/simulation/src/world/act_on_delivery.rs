@@ -10,6 +10,7 @@ use os_upgrade_shell::instance::Instance as Logic;
 
 use super::World;
 use crate::agenda::{Item, Process};
+use crate::checker::Checker;
 use crate::delivery_plan::keeps;
 use crate::fault::Fault;
 use crate::host::Host;
@@ -19,6 +20,8 @@ use crate::time::{MINUTE, Micros, SECOND};
 /// Within this time hosts have what their providers say: it is polled, stored, published, read and applied, some of it after pauses of
 /// minutes for failures.
 const DELIVERED_WITHIN: Micros = 30 * MINUTE;
+/// Within this time providers are told of everything: pauses after failures are at most an hour, and other metadata wait for ten minutes.
+const TOLD_WITHIN: Micros = 80 * MINUTE;
 /// How often an operator looks whether hosts are left alone.
 const LOOK_EVERY: Micros = 2 * MINUTE;
 
@@ -177,6 +180,23 @@ impl World {
         is_out
             && self.until_delivered(has_nothing)
             && self.until_granted("every host is approved", World::approval_of_all)
+    }
+
+    /// In the end providers of kind `hooks` are told of every event of their hosts, and of the metadata that these have.
+    pub(super) fn everything_is_told(&mut self) {
+        let is_told = |world: &Self| {
+            let leader = world.leader();
+            leader.is_some_and(|leader| {
+                Checker::is_told(leader.state(), leader.inventory().view(), world.time())
+            })
+        };
+        let until = self.now + TOLD_WITHIN;
+        while self.now < until && self.checker.is_clean() && !is_told(self) && self.step() {}
+        let shown = self.leader().map(|leader| (leader.state().clone(), leader.inventory().view().clone()));
+        if let Some((state, view)) = shown {
+            let now = self.time();
+            self.checker.check_told(&state, &view, now);
+        }
     }
 
     fn is_withdrawn(&mut self, index: usize) -> bool {

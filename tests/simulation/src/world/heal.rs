@@ -150,9 +150,13 @@ impl World {
             return;
         }
         // What the checker remembers of slots and steps is of the moment before.
-        if !self.is_rolled_back && self.nodes_are_left_as_they_were() && self.contend() {
+        if !self.is_rolled_back {
+            if !self.nodes_are_left_as_they_were() || !self.contend() {
+                return;
+            }
             self.check_the_end();
         }
+        self.everything_is_told();
     }
 
     /// After a time at which all clocks were ahead, an operator says that they are right by now, by starting a run.

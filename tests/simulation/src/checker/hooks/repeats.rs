@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::Fact;
-use os_upgrade_kernel::fact::{DesiredFact, RunFact, SecretFact};
+use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, RunFact, SecretFact};
 use os_upgrade_protocol::HostName;
 use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_provider_rules::{Phase, ProviderName, next_due};
@@ -42,7 +42,11 @@ pub(super) struct Moment {
 pub(super) struct Repeats {
     /// The sequences of the facts by which every pair may be asked again.
     of_all: BTreeSet<u64>,
-    /// The sequences of the facts by which a pair is polled at another interval.
+    /// Those by which all pairs of a provider may be.
+    of_provider: BTreeMap<ProviderName, BTreeSet<u64>>,
+    /// Those by which all pairs of a host may be.
+    of_host: BTreeMap<HostName, BTreeSet<u64>>,
+    /// Those by which one pair may be.
     of_pair: BTreeMap<Pair, BTreeSet<u64>>,
     /// The interval that was journaled last for each pair, in seconds, unless it may have been forgotten since.
     intervals: BTreeMap<Pair, u64>,
@@ -51,24 +55,45 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// A fact was added to the journal in the record with this sequence.
+    /// A fact was added to the journal in the record with this sequence. Pairs that it is about may be asked the same again: they may be forgotten,
+    /// or lose what the host was to have; a provider is polled at another interval; somebody wants it to be asked, or a run does; or the pauses
+    /// after failures end.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other facts let nothing be asked again")]
     pub(super) fn fact(&mut self, sequence: u64, fact: &Fact) {
-        if lets_all_be_asked_again(fact) {
-            self.of_all.insert(sequence);
-            // Devices that join anew have no interval.
-            self.intervals.clear();
-        }
-        if let Fact::Desired(DesiredFact::HookAnswered {
-            provider,
-            host,
-            poll_interval: Some(interval),
-            ..
-        }) = fact
-        {
-            let pair = (provider.clone(), host.clone());
-            if self.intervals.insert(pair.clone(), *interval) != Some(*interval) {
-                self.of_pair.entry(pair).or_default().insert(sequence);
+        match fact {
+            Fact::Config(_) | Fact::Restoration(_) => {
+                self.of_all.insert(sequence);
+                // Devices that join anew have no interval.
+                self.intervals.clear();
             }
+            Fact::Secret(SecretFact::Stored { .. }) => {
+                self.of_all.insert(sequence);
+            }
+            Fact::Enrolment(fact) => {
+                for host in hosts_of(fact) {
+                    self.of_host.entry(host.clone()).or_default().insert(sequence);
+                    self.intervals.retain(|(_, of), _| of != host);
+                }
+            }
+            Fact::Run(RunFact::Started { hosts, .. }) => {
+                for entry in hosts {
+                    self.of_host.entry(entry.host.clone()).or_default().insert(sequence);
+                }
+            }
+            Fact::Desired(DesiredFact::PollRequested { provider, host: Some(host), .. }) => {
+                self.of_pair.entry((provider.clone(), host.clone())).or_default().insert(sequence);
+            }
+            Fact::Desired(DesiredFact::PollRequested { provider, host: None, .. }) => {
+                self.of_provider.entry(provider.clone()).or_default().insert(sequence);
+            }
+            Fact::Desired(DesiredFact::HookAnswered { provider, host, poll_interval, .. }) => {
+                let Some(interval) = *poll_interval else { return };
+                let pair = (provider.clone(), host.clone());
+                if self.intervals.insert(pair.clone(), interval) != Some(interval) {
+                    self.of_pair.entry(pair).or_default().insert(sequence);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -86,38 +111,47 @@ impl Repeats {
         self.has_reason_since(*before, pair, now) || (is_poll && before.clock_changes != now.clock_changes)
     }
 
-    /// Whether a leader that has led since `began` may ask at the moment `now` about a spec that, as it knows, was answered. It polls instead,
-    /// unless the host has lost what the provider had given, an operator wants it, or a run waits for a required provider.
+    /// Whether a leader that has led since `began` may ask at the moment `now` about `event`, a spec that, as it knows, was answered. It polls
+    /// instead, unless the host has lost what the provider had given, an operator wants it, or a run waits for a required provider: since the
+    /// answer, or since it leads if an earlier leader had that.
     pub(super) fn may_ask_answered_spec(
         &self,
         began: Moment,
-        pair: &Pair,
+        event: &EventOfEpoch,
         is_required: bool,
         now: Moment,
     ) -> bool {
-        is_required || self.has_reason_since(began, pair, now)
+        let answered = self.answered.get(&(event.clone(), now.leadership)).copied();
+        let (_, pair, ..) = event;
+        is_required || self.has_reason_since(answered.unwrap_or(began), pair, now)
     }
 
     /// Whether the process has committed a fact since `before` by which it may ask about the pair again.
     fn has_reason_since(&self, before: Moment, pair: &Pair, now: Moment) -> bool {
+        let (provider, host) = pair;
+        let keyed = [
+            self.of_provider.get(provider),
+            self.of_host.get(host),
+            self.of_pair.get(pair),
+            Some(&self.of_all),
+        ];
         let last_of = |reasons: &BTreeSet<u64>| reasons.range(..=now.position).next_back().copied();
-        let last = last_of(&self.of_all).max(self.of_pair.get(pair).and_then(last_of));
+        let last = keyed.into_iter().flatten().filter_map(last_of).max();
         last.is_some_and(|last| last > before.position)
     }
 }
 
-/// Whether any pair may be asked the same again after `fact`: it may be forgotten, or lose what the host was to have; a provider is polled at another
-/// interval; somebody wants it to be asked, or a run does; or the pauses after failures end.
-fn lets_all_be_asked_again(fact: &Fact) -> bool {
-    matches!(
-        fact,
-        Fact::Config(_)
-            | Fact::Enrolment(_)
-            | Fact::Restoration(_)
-            | Fact::Secret(SecretFact::Stored { .. })
-            | Fact::Run(RunFact::Started { .. })
-            | Fact::Desired(DesiredFact::PollRequested { .. })
-    )
+/// The hosts that a fact is about.
+fn hosts_of(fact: &EnrolmentFact) -> &[HostName] {
+    match fact {
+        EnrolmentFact::HostsApproved { hosts, .. } => hosts,
+        EnrolmentFact::KeyPinned { host, .. }
+        | EnrolmentFact::HostWithdrawn { host, .. }
+        | EnrolmentFact::HostRemoved { host, .. }
+        | EnrolmentFact::HostPurged { host }
+        | EnrolmentFact::HostDeferred { host, .. }
+        | EnrolmentFact::DeferralEnded { host, .. } => std::slice::from_ref(host),
+    }
 }
 
 /// When the poll of a pair that is made at `wall`, by the clock of its process, was due, in seconds since 1970. The pair is polled each
@@ -126,4 +160,51 @@ pub(super) fn poll_due((provider, host): &Pair, interval_secs: u64, wall: DateTi
     let interval = Duration::from_secs(interval_secs);
     let next = next_due(Phase::new(host, provider), interval, wall + interval / EARLY_PARTS);
     u64::try_from(next.timestamp()).ok()?.checked_sub(interval_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(provider: &str, host: &str) -> Pair {
+        (ProviderName::new(provider).unwrap(), HostName::new(host).unwrap())
+    }
+
+    fn moment(position: u64) -> Moment {
+        Moment { leadership: 1, position, clock_changes: 0 }
+    }
+
+    fn withdrawn(host: &str) -> Fact {
+        let (host, actor) = (HostName::new(host).unwrap(), "eve".to_owned());
+        let reason = "moved".to_owned();
+        EnrolmentFact::HostWithdrawn { host, actor, reason, forgotten: false }.into()
+    }
+
+    fn polled(provider: &str, host: Option<&str>) -> Fact {
+        let provider = ProviderName::new(provider).unwrap();
+        let host = host.map(|host| HostName::new(host).unwrap());
+        DesiredFact::PollRequested { provider, host, actor: "eve".to_owned() }.into()
+    }
+
+    /// What is about another host or another provider, or was there before the answer, is no reason to repeat a call.
+    #[test]
+    fn facts_about_others_are_no_reason() {
+        let event: EventOfEpoch = (0, pair("app", "h1"), HookEvent::DeviceSpecUpdate, 3);
+        for (fact, sequence, expected) in [
+            (withdrawn("h1"), 7, true),
+            (withdrawn("h2"), 7, false),
+            (withdrawn("h1"), 3, false),
+            (polled("app", Some("h1")), 7, true),
+            (polled("app", None), 7, true),
+            (polled("app", Some("h2")), 7, false),
+            (polled("net", None), 7, false),
+        ] {
+            let mut repeats = Repeats::default();
+            repeats.answered(event.clone(), moment(5));
+            repeats.fact(sequence, &fact);
+            let may_ask = repeats.may_ask(&event, moment(9));
+            let may_ask_spec = repeats.may_ask_answered_spec(moment(1), &event, false, moment(9));
+            assert_eq!((may_ask, may_ask_spec), (expected, expected), "{sequence}: {fact:?}");
+        }
+    }
 }
