@@ -6,10 +6,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use harness::hook_server::{Given, HookServer, Script};
 use harness::host::Host;
 use harness::random;
 use harness::site::Site;
+use harness::wait::eventually;
 use os_upgrade_auth::{self as auth, Proof, Rights, Role, Secret, SecretHash, Token};
+use reqwest::Method;
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -77,13 +81,14 @@ impl TestedSite {
         let (examples, phases) =
             requested.as_deref().map_or((EXAMPLES, phases), |examples| (examples, ALL_PHASES));
         let arguments = ["--max-examples", examples, "--phases", phases, "--header", &authorization];
-        self.run(role.as_str(), &arguments).await;
+        test(&self.site, &self.directory, role.as_str(), &arguments).await;
     }
 
     /// Tests all endpoints without a token.
     async fn test_without_token(&self) {
         let phases = if requested_examples().is_some() { "examples,coverage" } else { "examples" };
-        self.run("nobody", &["--max-examples", "1", "--phases", phases]).await;
+        let arguments = ["--max-examples", "1", "--phases", phases];
+        test(&self.site, &self.directory, "nobody", &arguments).await;
     }
 
     /// Checks that the instance is still ready, and stops it gracefully.
@@ -91,30 +96,31 @@ impl TestedSite {
         assert_eq!(self.site.orchestrator.readiness().await.as_deref(), Some(""));
         assert_eq!(self.site.orchestrator.terminate().await.code(), Some(0));
     }
+}
 
-    async fn run(&self, who: &str, arguments: &[&str]) {
-        let began = Instant::now();
-        let seed = if requested_examples().is_some() { random::seed() } else { SEED };
-        let seed = seed.to_string();
-        let program = if Path::new(FETCHED).exists() { FETCHED } else { "schemathesis" };
-        let output = Command::new(program)
-            .args(["--config-file", CONFIG, "run", "--seed", &seed, "--checks", "all", "--no-color"])
-            .args(arguments)
-            .arg(format!("http://{}/openapi.json", self.site.orchestrator.address()))
-            .current_dir(&self.directory)
-            .kill_on_drop(true)
-            .stdin(Stdio::null())
-            .output()
-            .await
-            .unwrap_or_else(|error| panic!("cannot run {program} ({error}); `make tools` fetches it"));
-        let report = String::from_utf8_lossy(&output.stdout);
-        let failed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "as {who}, OS_UPGRADE_TEST_SEED={seed}: {report}\n{failed}");
-        let summary = report.split_once("API Operations:").map_or(&*report, |(_, summary)| summary);
-        #[expect(clippy::print_stdout, reason = "how much was tested")]
-        {
-            println!("as {who}, in {:.1} s\n{summary}", began.elapsed().as_secs_f32());
-        }
+/// Runs schemathesis against the site, with `directory` for its findings.
+async fn test(site: &Site, directory: &TempDir, who: &str, arguments: &[&str]) {
+    let began = Instant::now();
+    let seed = if requested_examples().is_some() { random::seed() } else { SEED };
+    let seed = seed.to_string();
+    let program = if Path::new(FETCHED).exists() { FETCHED } else { "schemathesis" };
+    let output = Command::new(program)
+        .args(["--config-file", CONFIG, "run", "--seed", &seed, "--checks", "all", "--no-color"])
+        .args(arguments)
+        .arg(format!("http://{}/openapi.json", site.orchestrator.address()))
+        .current_dir(directory)
+        .kill_on_drop(true)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap_or_else(|error| panic!("cannot run {program} ({error}); `make tools` fetches it"));
+    let report = String::from_utf8_lossy(&output.stdout);
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "as {who}, OS_UPGRADE_TEST_SEED={seed}: {report}\n{failed}");
+    let summary = report.split_once("API Operations:").map_or(&*report, |(_, summary)| summary);
+    #[expect(clippy::print_stdout, reason = "how much was tested")]
+    {
+        println!("as {who}, in {:.1} s\n{summary}", began.elapsed().as_secs_f32());
     }
 }
 
@@ -135,4 +141,38 @@ async fn other_roles_answers_match_description() {
     // Without a token everything is refused, with errors in the same dialects.
     site.test_without_token().await;
     site.end().await;
+}
+
+/// A provider has no role: it calls back with a token that it was sent.
+#[tokio::test]
+async fn call_back_answers_match_description() {
+    let site = Site::start().await;
+    let server = HookServer::start().await;
+    server.usually(Script::of(Given::text("first")));
+    let mut hosts = vec![site.host("h01").with_configuration_scripts()];
+    site.run(&mut hosts).await;
+    // As the example of the description names them.
+    let provider = json!({ "name": "app", "kind": "hooks", "url": server.url() });
+    let patch = json!({ "config-providers": [provider] }).to_string();
+    let (status, answer) = site.rest().call(Method::PATCH, "/v1/config/os-upgrade", &patch).await;
+    assert_eq!(status, 204, "{answer}");
+    let token = eventually("a token", async || server.tokens().into_iter().next()).await;
+    let authorization = format!("Authorization: Bearer {token}");
+    let requested = requested_examples();
+    let (examples, phases) =
+        requested.as_deref().map_or((EXAMPLES, "examples,coverage"), |examples| (examples, ALL_PHASES));
+    let arguments = [
+        "--include-operation-id",
+        "call-back",
+        "--max-examples",
+        examples,
+        "--phases",
+        phases,
+        "--header",
+        &authorization,
+    ];
+    test(&site, &TempDir::new().unwrap(), "a provider", &arguments).await;
+    let facts = site.journal().await;
+    assert!(facts.iter().any(|fact| fact["type"] == "callback-received"), "the token counted");
+    assert_eq!(site.orchestrator.readiness().await.as_deref(), Some(""));
 }

@@ -166,10 +166,12 @@ async fn a_provider_is_tried_with_dev() {
     let address = own_address();
     let mut command = child::command(programs::path(programs::ORCHESTRATOR));
     set_arguments(&mut command, &address.to_string(), data.path(), &["--speed", "100"]);
-    let (child, _) = start_command(command, address, data.path()).await;
-    let shown = CONFIGURATION.lines().filter_map(|line| line.strip_prefix("target/debug/os-upgrade "));
-    let mut done = 0;
-    for line in shown {
+    let (child, rest) = start_command(command, address, data.path()).await;
+    let shown =
+        |prefix: &'static str| CONFIGURATION.lines().filter_map(move |line| line.strip_prefix(prefix));
+    let commands: Vec<&str> = shown("target/debug/os-upgrade ").collect();
+    let [configure, show, end] = commands[..] else { panic!("{commands:?}") };
+    let run = async |line: &str| {
         let mut arguments =
             shlex::split(&line.replace("127.0.0.1:9000", &provider_address)).expect("a command");
         arguments.extend(line.starts_with("config set").then(|| "--yes".to_owned()));
@@ -178,10 +180,10 @@ async fn a_provider_is_tried_with_dev() {
         let output = command.env("XDG_CONFIG_HOME", data.path()).stdin(Stdio::null()).output().await;
         let output = output.expect("started");
         assert!(output.status.success(), "{arguments:?}: {output:?}");
-        done += 1;
-    }
-    assert_eq!(done, 2, "the commands of the document");
-    let file = data.path().join("hosts/h01/config/app");
+    };
+    run(configure).await;
+    run(show).await;
+    let file = data.path().join(shown("cat data/dev/").next().expect("the file that is shown"));
     let await_file = async |expected: Option<&str>| {
         eventually(&format!("{expected:?} in the host's file"), async || {
             (fs::read_to_string(&file).ok().as_deref() == expected).then_some(())
@@ -193,6 +195,8 @@ async fn a_provider_is_tried_with_dev() {
     await_file(Some("level=2\n")).await;
     fs::remove_file(&given).expect("removed");
     await_file(None).await;
+    run(end).await;
+    assert_eq!(rest.get("/v1/config/os-upgrade").await.1["config-providers"], Value::Null);
     child.kill().await;
 }
 

@@ -357,6 +357,31 @@ async fn call_backs_are_checked() {
     for wrong in ["", "wrong", &token.to_uppercase(), &format!("{token}x")] {
         assert_eq!(hooked.call_back(wrong, &[HOST]).await.0, 401, "{wrong:?}");
     }
+
+    // A device that has left is as unknown as one that never came.
+    hooked.site.orchestrator.done(&["hosts", "withdraw", HOST, "--reason", "moved"]).await;
+    let (status, answer) = hooked.call_back(&token, &[HOST]).await;
+    let reason = &answer["refused"][0]["reason"];
+    assert_eq!(
+        (status, &answer["accepted"], reason),
+        (202, &json!([]), &json!("unknown-device")),
+        "{answer}"
+    );
+}
+
+/// Providers are sent the URL by which they reach the site, wherever its API listens.
+#[tokio::test]
+async fn call_backs_go_to_the_public_url() {
+    let mut hooked = Hooked::joined(&[HOST], json!({})).await;
+    let orchestrator = &mut hooked.site.orchestrator;
+    orchestrator.terminate().await;
+    orchestrator.set_environment("OS_UPGRADE_API__PUBLIC_URL", "https://upgrade.example/site/");
+    let before = hooked.server.told(SPEC_UPDATE, HOST).len();
+    orchestrator.start_ready().await;
+    orchestrator.await_leading().await;
+    hooked.poll().await;
+    hooked.server.await_told(SPEC_UPDATE, HOST, before).await;
+    assert_eq!(hooked.server.callback_endpoint(), "https://upgrade.example/site/v1/hooks/callback");
 }
 
 /// Tokens outlive their leader, until an operator draws others.

@@ -132,6 +132,39 @@ async fn call_backs_name_hosts_of_their_provider() {
     }
 }
 
+/// A provider may learn late that a host has left, or that it is no longer asked about it.
+#[tokio::test]
+async fn late_call_backs_name_hosts_that_have_left() {
+    let actor = || "eve".to_owned();
+    let withdrawn = EnrolmentFact::HostWithdrawn {
+        host: host("h01"),
+        actor: actor(),
+        reason: "sold".to_owned(),
+        forgotten: false,
+    };
+    let removed = EnrolmentFact::HostRemoved {
+        host: host("h01"),
+        actor: actor(),
+        reason: "scrapped".to_owned(),
+        announced: 0,
+    };
+    let mut config = site().state.config.as_deref().cloned().unwrap();
+    let app = config.config_providers.iter_mut().find(|it| it.name == provider("app")).unwrap();
+    app.selector = Some(serde_json::from_value(json!({ "names": ["h02"] })).unwrap());
+    let unselected = ConfigFact::Replaced { config: Some(config), actor: actor(), difference: Vec::new() };
+    for fact in [Fact::from(withdrawn), removed.into(), unselected.into()] {
+        let mut site = site();
+        site.state.apply(site.now, &fact).unwrap();
+        let api = TestApi::new(site, &[]).await;
+        let body = json!([update("app", &["h01", "h02"])]).to_string();
+        let (status, _, answer) = call_back(&api, token(1).as_str(), &body).await;
+        let accepted = json!([{ "config-name": "app", "device-names": ["h02"] }]);
+        let expected = json!({ "accepted": accepted, "refused": [unknown(0, "h01")] });
+        assert_eq!((status, answer), (202, expected), "{fact:?}");
+        assert_eq!(told_of_specs(&api), BTreeSet::from(["h02".to_owned()]), "{fact:?}");
+    }
+}
+
 #[tokio::test]
 async fn call_backs_need_a_token_of_a_provider() {
     let api = TestApi::new(site(), &[]).await;
