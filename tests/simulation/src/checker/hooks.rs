@@ -334,3 +334,50 @@ fn asked(pair: &Pair, hook: &HookQuestion, why: &str) -> Violation {
 fn unix(now: Micros) -> i64 {
     beginning().timestamp() + i64::try_from(now / SECOND).unwrap_or(i64::MAX / 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_kernel::fact::ConfigFact;
+    use os_upgrade_kernel::{Configures, SeenHost, Settings};
+    use os_upgrade_protocol::{ApplicationName, HostKey};
+    use os_upgrade_provider_rules::ProviderName;
+
+    use super::*;
+
+    #[test]
+    fn untold_events_and_metadata_are_found() {
+        let now = beginning();
+        let key = HostKey::new([1; 32]);
+        let host = HostName::new("h1").unwrap();
+        let provider = serde_json::json!({ "name": "app", "kind": "hooks", "url": "https://hooks.example/" });
+        let config = serde_json::json!({ "config-providers": [provider] });
+        let config = Some(serde_json::from_value(config).unwrap());
+        let settings = Settings { auto_approve: true, ..Settings::default() };
+        let facts: [Fact; 3] = [
+            ConfigFact::SettingsAdopted { settings }.into(),
+            ConfigFact::Replaced { config, actor: "eve".to_owned(), difference: Vec::new() }.into(),
+            EnrolmentFact::KeyPinned { host: host.clone(), key, actor: None }.into(),
+        ];
+        let mut state = State::default();
+        for fact in facts {
+            state.apply(now, &fact).unwrap();
+        }
+        let application = ApplicationName::new("os-upgrade-test").unwrap();
+        let seen = SeenHost { configures: Some(Configures { application, key }), ..SeenHost::default() };
+        let mut view = View { hosts: [(host.clone(), seen)].into_iter().collect(), ..View::default() };
+        let untold = |state: &State, view: &View| Hooks::untold(state, view, now).unwrap_or_default();
+        assert_eq!(untold(&state, &view), "app was never told of FleetJoin of h1");
+        let answered = DesiredFact::HookAnswered {
+            provider: ProviderName::new("app").unwrap(),
+            host: host.clone(),
+            event: HookEvent::FleetJoin,
+            cause: 1,
+            metadata: view.metadata_digest(&host),
+            poll_interval: None,
+        };
+        state.apply(now, &answered.into()).unwrap();
+        assert_eq!(untold(&state, &view), "");
+        view.hosts.get_mut(&host).unwrap().metadata_digest = 7;
+        assert_eq!(untold(&state, &view), "app was never told the metadata of h1");
+    }
+}

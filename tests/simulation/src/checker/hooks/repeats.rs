@@ -175,7 +175,8 @@ mod tests {
     }
 
     fn withdrawn(host: &str) -> Fact {
-        let (host, actor) = (HostName::new(host).unwrap(), "eve".to_owned());
+        let host = HostName::new(host).unwrap();
+        let actor = "eve".to_owned();
         let reason = "moved".to_owned();
         EnrolmentFact::HostWithdrawn { host, actor, reason, forgotten: false }.into()
     }
