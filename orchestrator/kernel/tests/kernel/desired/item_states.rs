@@ -71,7 +71,7 @@ fn applied_items_for_another_file_are_pending() {
 
 /// What a provider gives that was asked before it named another file is for the file before, also where the host had nothing.
 #[test]
-fn items_that_were_asked_for_before_are_for_the_file_before() {
+fn late_items_are_for_the_file_before() {
     const MOVED: &str = r#"[{"name":"app","on-removal":"remove","path":"/etc/app.conf"}]"#;
     let mut site = site();
     give(&mut site, "h1", "app", "1");
