@@ -12,6 +12,7 @@ mod journal;
 mod provider;
 mod sites;
 mod text;
+mod unit_file;
 mod window;
 mod zone_file;
 
@@ -25,6 +26,7 @@ pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
 pub use provider::{provider_answer, provider_url};
 pub use sites::{site_answer, site_request};
+pub use unit_file::unit_file;
 pub use window::window;
 pub use zone_file::zone_file;
 
@@ -32,7 +34,7 @@ pub use zone_file::zone_file;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 33] = [
+pub const TARGETS: [(&str, Target); 34] = [
     ("announcement", announcement),
     ("applied", applied),
     ("claim", claim),
@@ -62,6 +64,7 @@ pub const TARGETS: [(&str, Target); 33] = [
     ("subject", subject),
     ("token_file", token_file),
     ("trigger", trigger),
+    ("unit_file", unit_file),
     ("versions", versions),
     ("window", window),
     ("yaml", yaml),

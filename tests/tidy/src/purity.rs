@@ -5,11 +5,12 @@ use std::process::Command;
 use crate::workspace;
 
 /// The crates that decide, with their folders.
-const PURE: [(&str, &str); 7] = [
+const PURE: [(&str, &str); 8] = [
     ("os-upgrade-calendar", "orchestrator/calendar"),
     ("os-upgrade-console", "orchestrator/console"),
     ("os-upgrade-kernel", "orchestrator/kernel"),
     ("os-upgrade-provider-rules", "orchestrator/provider-rules"),
+    ("os-upgrade-scheduler", "orchestrator/scheduler"),
     ("os-upgrade-shell", "orchestrator/shell"),
     ("os-upgrade-systems", "worker-sdk/systems"),
     ("os-upgrade-worker-rules", "worker-sdk/rules"),
