@@ -6,6 +6,7 @@
 
 mod bus;
 mod files;
+mod fleet;
 mod hooks;
 mod http;
 mod journal;
@@ -21,6 +22,7 @@ pub use bus::{
     subject, versions,
 };
 pub use files::{desired_state, settings, state_file, token_file};
+pub use fleet::fleet;
 pub use hooks::{hook_answer, hook_callback};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
@@ -43,6 +45,7 @@ pub const TARGETS: [(&str, Target); 34] = [
     ("content", content),
     ("control", control),
     ("desired_state", desired_state),
+    ("fleet", fleet),
     ("forward", forward),
     ("hook_answer", hook_answer),
     ("hook_callback", hook_callback),

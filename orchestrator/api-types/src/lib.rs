@@ -13,6 +13,7 @@
 
 pub mod body;
 pub mod dot_segment;
+pub mod fleet;
 pub mod headers;
 mod lists;
 pub mod node;
