@@ -46,7 +46,6 @@ use os_upgrade_site::instances::{About, Cluster};
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::{History, OpenError, Position, Projector, StoreError};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -201,7 +200,7 @@ struct Wired {
 struct Api {
     /// Where it listens, as the settings say.
     address: SocketAddr,
-    listener: TcpListener,
+    listeners: api::Listeners,
     handle: SiteHandle,
     history: History,
     authenticator: Authenticator,
@@ -210,13 +209,13 @@ struct Api {
 
 fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
     let Opened { settings, setup, directory, projector, history, position, newest_record } = opened;
-    let Setup { authenticator, tls, strongbox, locks, nodes, listener } = setup;
+    let Setup { authenticator, tls, strongbox, locks, nodes, listeners } = setup;
     let address = settings.api.listen;
     let drains = drain_previews::of(nodes.as_ref());
     let providers = Providers::new(
         strongbox.clone(),
         Arc::clone(&shared.published),
-        callback_endpoint(&settings, listener.local_addr().unwrap_or(address)),
+        callback_endpoint(&settings, listeners.tcp.local_addr().unwrap_or(address)),
     );
     let adapters = adapters(&settings, locks, nodes, providers, &strongbox, &shared.published);
     let options = api::Options {
@@ -253,7 +252,7 @@ fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
             streams_found: channels.streams_found,
             parts,
         },
-        api: Api { address, listener, handle: channels.handle, history, authenticator, options },
+        api: Api { address, listeners, handle: channels.handle, history, authenticator, options },
         shared,
         directory,
     }
@@ -272,7 +271,7 @@ struct Ending {
 
 /// Runs the tasks. Whichever ends first ends the others: an API without a driver would show an outdated state.
 async fn serve(Wired { core, projection, api, shared, directory }: Wired) -> Ending {
-    let Api { address, listener, handle, history, authenticator, options } = api;
+    let Api { address, listeners, handle, history, authenticator, options } = api;
     let shutdown = shared.shutdown.clone();
     let notify = service_manager::notify(handle.clone(), Arc::clone(&shared.iterations), shutdown.clone());
     let heartbeats = spawn(&shutdown, heartbeats::run(shared));
@@ -281,7 +280,10 @@ async fn serve(Wired { core, projection, api, shared, directory }: Wired) -> End
     let notifier = spawn(&shutdown, notify);
     let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
     tracing::info!(%address, tls = options.tls.is_some(), "the API listens");
-    let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
+    if let Some(socket) = &listeners.fleet_socket {
+        tracing::info!(path = %socket.path().display(), "the socket for fleet's clients listens");
+    }
+    let served = api::serve(listeners, handle, history, authenticator, options, shutdown.clone()).await;
     shutdown.cancel();
     Ending { served, core, projection, heartbeats, notifier, token_watch, directory }
 }

@@ -6,12 +6,13 @@ use os_upgrade_kernel::ControlMessage;
 use os_upgrade_protocol::limits::{
     ANNOUNCEMENT_BYTES_MAX, APPLIED_BYTES_MAX, COMMAND_BYTES_MAX, CONTENT_HEADER_BYTES_MAX, ITEM_BYTES_MAX,
     ITEMS_MAX, MANIFEST_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX,
-    PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
+    PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, REPLY_BYTES_MAX, UNIT_BYTES_MAX, UNIT_ITEM_BYTES_MAX,
+    VERSIONS_BYTES_MAX,
 };
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{
     AckSubject, Announcement, Applied, Command, CommandId, Content, Hint, HostName, Manifest, Outcome,
-    Output, Progress, Reply, Versions, subject as subjects,
+    Output, Progress, Reply, UnitItem, Versions, subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::control_stream::{RawControl, read};
@@ -115,6 +116,14 @@ pub fn applied(data: &[u8]) {
     if payload.len() <= APPLIED_BYTES_MAX {
         assert_eq!(Applied::parse(&payload).expect("a written report is read back"), applied);
     }
+}
+
+/// The content of an item of kind `unit`.
+pub fn unit_item(data: &[u8]) {
+    let Ok(unit) = UnitItem::parse(data) else { return };
+    assert!(data.len() <= UNIT_ITEM_BYTES_MAX && unit.contents.len() <= UNIT_BYTES_MAX && is_object(data));
+    assert!((1..=NAME_BYTES_MAX).contains(&unit.name.len()));
+    assert_eq!(UnitItem::parse(&unit.to_payload()).expect("a written unit is read back"), unit);
 }
 
 /// What was sealed in an item.

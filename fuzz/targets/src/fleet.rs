@@ -3,11 +3,11 @@
 use os_upgrade_api_types::fleet::contents;
 use os_upgrade_api_types::fleet::destroy::Destroy;
 use os_upgrade_api_types::fleet::page_token::PageToken;
-use os_upgrade_api_types::fleet::put::{Change, Put};
+use os_upgrade_api_types::fleet::put::Put;
 use os_upgrade_api_types::fleet::request_body::REQUEST_BYTES_MAX;
 use os_upgrade_api_types::fleet::version::Version;
 use os_upgrade_api_types::route::JSON;
-use os_upgrade_scheduler::UNIT_BYTES_MAX;
+use os_upgrade_scheduler::{UNIT_BYTES_MAX, UnitFile};
 
 use crate::text::{is_object, split};
 
@@ -22,28 +22,23 @@ pub fn fleet(input: &[u8]) {
         if let Ok(put) = Put::read(version, name, [JSON.as_bytes()], body) {
             assert!(body.len() <= REQUEST_BYTES_MAX && is_object(body));
             assert_eq!(put.name.as_str(), name);
-            check(put);
+            if let Some(file) = &put.contents {
+                check(file);
+            }
         }
-        if let Ok(destroy) = Destroy::read(version, [JSON.as_bytes()], body) {
-            let refusal = destroy.decide(name, |_| None).expect_err("the unit does not exist");
-            assert_eq!(refusal.status(), 404);
+        if let Ok(destroy) = Destroy::read(version, name, [JSON.as_bytes()], body) {
+            assert_eq!(destroy.name.as_str(), name);
+            if let Some(expected) = &destroy.expected {
+                check(expected);
+            }
         }
     }
 }
 
-/// Panics if its contents could not be a unit, or are not the same when they are sent again.
-fn check(put: Put) {
-    let Some(submitted) = put.submitted.clone() else {
-        assert_eq!(put.decide(None).expect_err("there are no contents").status(), 409);
-        return;
-    };
-    let text = submitted.file.text();
+/// Panics if the file could not be a unit's, or is another one when it is sent again.
+fn check(file: &UnitFile) {
+    let text = file.text();
     assert!(text.len() <= UNIT_BYTES_MAX);
     assert_eq!(contents::decode(&contents::encode(text)).expect("it is text"), text);
-    let changes_state = put.desired.is_some();
-    match put.decide(Some(&submitted.file)) {
-        Ok(change) => assert!(changes_state && matches!(change, Change::SetState { .. })),
-        // A state is missing, or a template cannot have it.
-        Err(refusal) => assert!(matches!(refusal.status(), 400 | 409)),
-    }
+    assert_eq!(UnitFile::parse(text).expect("it is a unit file"), *file);
 }

@@ -19,7 +19,7 @@ mod zone_file;
 
 pub use bus::{
     announcement, applied, command, content, control, forward, hint, manifest, output, progress, reply,
-    subject, versions,
+    subject, unit_item, versions,
 };
 pub use files::{desired_state, settings, state_file, token_file};
 pub use fleet::fleet;
@@ -36,7 +36,7 @@ pub use zone_file::zone_file;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 34] = [
+pub const TARGETS: [(&str, Target); 36] = [
     ("announcement", announcement),
     ("applied", applied),
     ("claim", claim),
@@ -68,6 +68,7 @@ pub const TARGETS: [(&str, Target); 34] = [
     ("token_file", token_file),
     ("trigger", trigger),
     ("unit_file", unit_file),
+    ("unit_item", unit_item),
     ("versions", versions),
     ("window", window),
     ("yaml", yaml),

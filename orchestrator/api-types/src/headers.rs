@@ -9,6 +9,9 @@ pub const RUN: &str = "Os-Upgrade-Run";
 /// bytes. Other characters are written as `\u{...}`.
 pub const WARNING: &str = "Os-Upgrade-Warning";
 
+/// In fleet's dialects, whose errors have no `error-info`: the `outcome` of a change that was not done, `unchanged` or `unknown`.
+pub const OUTCOME: &str = "Os-Upgrade-Outcome";
+
 /// The value of `Prefer` with which the answer to a change has its result as its body.
 pub const REPRESENTATION: &str = "return=representation";
 

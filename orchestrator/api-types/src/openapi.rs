@@ -52,6 +52,7 @@ const NO_SCOPES: [&str; 0] = [];
         (name = Tag::Configuration.as_str(), description = "The intended configuration, and its secrets."),
         (name = Tag::Upgrades.as_str(), description = "The progress of upgrades, starting and stopping them, and hosts."),
         (name = Tag::Reboots.as_str(), description = "Hosts that are to reboot without an upgrade."),
+        (name = Tag::Units.as_str(), description = "Where units of systemd run, and why one does not. They are changed with fleet's API."),
         (name = Tag::Slots.as_str(), description = "The holders and waiters of slots, and operators' actions on them."),
         (name = Tag::FleetLock.as_str(), description = "Slots for other programs: the FleetLock protocol. The same \
                                                         paths are served below `/fleetlock`."),
@@ -135,6 +136,8 @@ fn operation(route: &Declaration) -> Operation {
         }
         Dialect::FleetLock => lock_errors::add(&mut operation),
         Dialect::CallBack => errors::add(route, &mut operation),
+        // Its routes have declarations of their own, and discovery documents in place of this one.
+        Dialect::Fleet => {}
     }
     let schemes: &[&str] = match route.access {
         Access::Anybody => &[],

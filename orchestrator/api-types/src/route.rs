@@ -53,13 +53,15 @@ pub enum Dialect {
     FleetLock,
     /// Those of call-backs: `errors`, JSON whatever the content type, and the tokens of call-backs.
     CallBack,
+    /// Those of fleet, in both of its versions: an error entity, JSON, bearer tokens.
+    Fleet,
 }
 
 impl Dialect {
     /// Largest body of a request, in bytes.
     pub const fn body_bytes_max(self) -> usize {
         match self {
-            Self::Specification | Self::CallBack => 1024 * 1024,
+            Self::Specification | Self::CallBack | Self::Fleet => 1024 * 1024,
             Self::FleetLock => 64 * 1024,
         }
     }
@@ -105,6 +107,8 @@ pub enum Tag {
     Upgrades,
     /// The reboot queue.
     Reboots,
+    /// Units and the machines on which they run.
+    Units,
     /// Slots, for operators.
     Slots,
     /// FleetLock, for other programs.
@@ -120,6 +124,7 @@ impl Tag {
             Self::Configuration => "configuration",
             Self::Upgrades => "upgrades",
             Self::Reboots => "reboot-queue",
+            Self::Units => "units",
             Self::Slots => "slots",
             Self::FleetLock => "fleet-lock",
             Self::Orchestrator => "orchestrator",
@@ -439,6 +444,11 @@ impl<B> From<&Route<B>> for Call<B> {
 }
 
 impl<B> Call<B> {
+    /// A call of a route that another table declares, such as those of fleet's dialects.
+    pub const fn at(method: Method, segments: Vec<String>) -> Self {
+        Self { method, segments, query: Vec::new(), body: PhantomData }
+    }
+
     /// Adds a query parameter.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {

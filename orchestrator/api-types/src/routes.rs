@@ -18,4 +18,5 @@ pub mod runs;
 pub mod slots;
 pub mod state;
 pub mod strongbox;
+pub mod units;
 pub mod windows;

@@ -7,21 +7,31 @@ use std::borrow::Cow;
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryStatus, EntryStep};
 use os_upgrade_kernel::run::{HostStep, StopKind};
+use os_upgrade_kernel::unit::TakenAway;
 use os_upgrade_kernel::{
-    Cause, HostStatus, KeyState, NodeStage, NodeWait, PodObstacle, Retry, RunResult, Trigger, Warning,
+    Cause, Closed, HostStatus, KeyState, NodeStage, NodeWait, PodObstacle, Retry, RunResult, Trigger, Warning,
 };
+use os_upgrade_scheduler::{Misfit, UnitState};
 use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::word::{Behalf, CallBackRefusal, Enrolment, ItemStep, StrongboxStep, TestOutcome};
+use crate::word::{
+    Behalf, CallBackRefusal, Enrolment, ItemStep, MachineStep, StrongboxStep, TestOutcome, UnitStep,
+};
 
 /// Whether a host takes part in runs: all words for it.
 pub const ENROLMENTS: &[&str] = Enrolment::VARIANTS;
 
 /// How far what a provider gave for a host is: all words for it.
 pub const ITEM_STATES: &[&str] = ItemStep::VARIANTS;
+
+/// Whether a host that runs units is a machine, and gets units: all words for it.
+pub const MACHINE_STATES: &[&str] = MachineStep::VARIANTS;
+
+/// The states of units: all words for them.
+pub const UNIT_STATES: [UnitState; 3] = [UnitState::Inactive, UnitState::Loaded, UnitState::Launched];
 
 /// The events of which a provider of kind `hooks` is told, in the order of delivery.
 pub const HOOK_EVENTS: [&str; 5] = [
@@ -126,6 +136,18 @@ words! {
     ProviderKindWord = ["http", "hooks"];
     /// What becomes of what a host has once its provider has nothing for it any more: the host keeps it, or it is removed.
     OnRemovalWord = ["keep", "remove"];
+    /// The state that a unit is in, or is to be in.
+    UnitStateWord = UNIT_STATES.map(UnitState::as_str);
+    /// Whether a host that runs units is a machine, and gets units.
+    MachineStateWord = MACHINE_STATES.iter().copied();
+    /// Why a machine gets no further unit.
+    ClosedWord = Closed::VARIANTS.iter().copied();
+    /// Why a unit cannot be on a machine.
+    MisfitWord = Misfit::VARIANTS.iter().copied();
+    /// What would happen to a unit.
+    UnitChangeWord = UnitStep::VARIANTS.iter().copied();
+    /// Why a unit is taken away from a machine.
+    TakenAwayWord = TakenAway::VARIANTS.iter().copied();
 }
 
 /// One entry per format: its description, its name in the document, its pattern, and its length in characters.

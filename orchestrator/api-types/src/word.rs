@@ -161,6 +161,48 @@ pub enum ItemStep {
     NoKey,
 }
 
+/// Whether a host that runs units is a machine, and gets units.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum MachineStep {
+    /// It gets units.
+    Open,
+    /// It keeps the units that it has, and gets no further one.
+    Closed,
+    /// Its agent is silent: its units go elsewhere.
+    Lost,
+    /// Nobody has approved the machine that the host announces.
+    Waiting,
+    /// The host announces the id of another machine.
+    Taken,
+    /// The host announces no valid machine id.
+    NoId,
+    /// Another application of the host takes configuration.
+    TwoReporters,
+}
+
+/// What would happen to a unit.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum UnitStep {
+    /// It is new, or has other contents.
+    UnitSubmitted,
+    /// It is to be in another state.
+    UnitWanted,
+    UnitDestroyed,
+    UnitPlaced,
+    /// It is taken away from hosts.
+    UnitTaken,
+    /// It has stopped where it was taken away.
+    UnitStopped,
+}
+
 /// What a provider says about a host when it is tested.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
@@ -277,12 +319,14 @@ mod tests {
         all_known::<EntryStep>();
         all_known::<HostStep>();
         all_known::<ItemStep>();
+        all_known::<MachineStep>();
         all_known::<TestOutcome>();
         all_known::<NodeStepKind>();
         all_known::<RestoreSource>();
         all_known::<StopKind>();
         all_known::<StrongboxStep>();
         all_known::<TriggerKind>();
+        all_known::<UnitStep>();
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod configuration;
 mod event;
 mod node;
+pub(crate) mod units;
 mod why;
 
 use chrono::{DateTime, Utc};

@@ -115,19 +115,27 @@ impl Api {
     where
         W: FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
     {
-        let written = if hosts < LARGE_HOSTS {
-            write()
-        } else {
-            let permit = self.renders.clone().acquire_owned().await;
-            // The blocking task continues after its request is dropped, and keeps the permit until it ends.
-            let written = tokio::task::spawn_blocking(move || {
-                let written = write();
-                drop(permit);
-                written
-            });
-            written.await.map_err(|error| Problem::internal(error.to_string()))?
-        };
+        if hosts < LARGE_HOSTS {
+            return write().map_err(|error| Problem::internal(error.to_string()));
+        }
+        let written = self.apart(write).await?;
         written.map_err(|error| Problem::internal(error.to_string()))
+    }
+
+    /// What `work` returns, which takes long: it runs off the runtime's threads, once there is a permit.
+    pub(crate) async fn apart<T, W>(&self, work: W) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        let permit = Arc::clone(&self.renders).acquire_owned().await;
+        // The blocking task continues after its request is dropped, and keeps the permit until it ends.
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(permit);
+            done
+        });
+        done.await.map_err(|error| Problem::internal(error.to_string()))
     }
 
     /// Requests a change and waits until it is durable or refused.

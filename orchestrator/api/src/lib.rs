@@ -1,5 +1,5 @@
 //! The REST API: `/v1/config/os-upgrade` and `/v1/state/os-upgrade...` as the specification defines them, the health
-//! endpoints, and FleetLock.
+//! endpoints, FleetLock, and units in fleet's dialects (`fleet`).
 //!
 //! The routes are declared in `os-upgrade-api-types`. Each group of routes has one file of handlers here, and `routes`
 //! registers every handler with its declaration. `bodies` makes bodies of the kernel's types. Shared code is in `http`:
@@ -16,6 +16,7 @@ mod bodies;
 mod context;
 mod description;
 mod feed;
+mod fleet;
 mod http;
 pub mod offline;
 mod resources;
@@ -25,9 +26,9 @@ mod serve;
 mod sites;
 
 pub use self::context::Options;
-pub use self::http::listener::{Limits, SUBSCRIBERS_MAX};
+pub use self::http::listener::{FleetSocket, Limits, SUBSCRIBERS_MAX};
 pub use self::router::{description, router};
-pub use self::serve::serve;
+pub use self::serve::{Listeners, serve};
 pub use self::sites::Sites;
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub(crate) mod runs;
 pub(crate) mod slots;
 pub(crate) mod state;
 pub(crate) mod strongbox;
+pub(crate) mod units;
 pub(crate) mod windows;
 
 use os_upgrade_api_types::route::Declaration;
@@ -51,6 +52,7 @@ pub(crate) fn routes() -> Routes {
         .merge(providers::routes())
         .merge(slots::routes())
         .merge(strongbox::routes())
+        .merge(units::routes())
         .merge(metrics::routes())
         .merge(openapi::routes())
         .merge(page::routes())

@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::dot_segment;
+use os_upgrade_api_types::fleet::version::Version;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_protocol::text::one_line;
@@ -24,6 +25,7 @@ use tracing::Level;
 use crate::context::{Answers, Api, Options};
 use crate::description::Description;
 use crate::feed::Feed;
+use crate::fleet;
 use crate::http::call_back_rate::CallBackRate;
 use crate::http::dialect::{Dialects, nested};
 use crate::http::error::{Cause, Problem, Routine, panic_text};
@@ -58,13 +60,15 @@ pub fn router(site: SiteHandle, history: History, authenticator: Authenticator, 
     Routers::new(site, history, authenticator, options).edge
 }
 
-/// The two routers of an instance.
+/// The routers of an instance.
 #[derive(Debug)]
 pub(crate) struct Routers {
     /// For HTTP clients.
     pub(crate) edge: Router,
     /// For requests from other sites, whose callers are already identified. It forwards nothing.
     pub(crate) inner: Router,
+    /// For the Unix socket, which knows the callers. It serves fleet's dialects alone.
+    pub(crate) at_socket: Router,
     /// The events, which must be run.
     pub(crate) feed: Feed,
 }
@@ -103,9 +107,13 @@ impl Routers {
             specification: routes(Some(&options.sites)),
             fleet_lock: fleet_lock::router(api.clone()),
             call_backs: with_limits(hooks::routes(), Dialect::CallBack).with_state(api.clone()),
+            fleet_v1_alpha: fleet::router(Version::V1Alpha, api.clone()),
+            fleet_v1: fleet::router(Version::V1, api.clone()),
         };
+        let fleet = [&dialects.fleet_v1_alpha, &dialects.fleet_v1].map(Router::clone);
+        let at_socket = socket_router(fleet, &options.limits);
         let edge = edge_router(dialects, renders, &api.authenticator, &options.limits);
-        Self { edge, inner, feed }
+        Self { edge, inner, at_socket, feed }
     }
 }
 
@@ -130,8 +138,26 @@ pub(crate) fn edge_router(
         specification: guarded(specification, Dialect::Specification),
         fleet_lock: guarded(dialects.fleet_lock, Dialect::FleetLock),
         call_backs: guarded(dialects.call_backs, Dialect::CallBack),
+        fleet_v1_alpha: guarded(dialects.fleet_v1_alpha, Dialect::Fleet),
+        fleet_v1: guarded(dialects.fleet_v1, Dialect::Fleet),
     };
     nested(guarded).layer(middleware::from_fn(log_failure)).layer(middleware::map_response(without_sniffing))
+}
+
+/// The routers of fleet's dialects inside the layers of [`edge_router`], but for the one that identifies callers: the listener does.
+fn socket_router([v1_alpha, v1]: [Router; 2], limits: &Limits) -> Router {
+    let not_found = async |uri: Uri| {
+        let message = format!("nothing exists at {}: this socket serves fleet's API alone", uri.path());
+        Problem::not_found(message).into_fleet_response()
+    };
+    Router::new()
+        .nest_service(Version::V1Alpha.prefix(), v1_alpha)
+        .nest_service(Version::V1.prefix(), v1)
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(Dialect::Fleet, with_timeout))
+        .layer(middleware::from_fn_with_state((limits.clone(), Dialect::Fleet), listener::enforce))
+        .layer(middleware::from_fn(log_failure))
+        .layer(middleware::map_response(without_sniffing))
 }
 
 /// Rewrites a path with names that are only dots, which clients write in another way.

@@ -176,6 +176,11 @@ fn take_site(uri: &mut Uri) -> Result<Option<String>, Problem> {
     Ok(Some(name))
 }
 
+/// Whether the query of `uri` names a site.
+pub(crate) fn names_site(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|part| value_of(part).is_some()))
+}
+
 /// The value of one part of a query, if its name is `site`.
 fn value_of(part: &str) -> Option<String> {
     let alone = PathAndQuery::try_from(format!("/?{part}")).ok()?;

@@ -7,6 +7,8 @@ mod crowds;
 mod enrolment;
 mod errors;
 mod events;
+mod fleet;
+mod fleet_socket;
 mod forms;
 mod hooks;
 mod limits;
@@ -27,6 +29,7 @@ mod slots;
 mod storage;
 mod strongbox;
 mod tls;
+mod units;
 mod window_places;
 mod writes;
 
@@ -240,6 +243,11 @@ fn stamp(text: &str) -> Stamp {
 /// The body of an error.
 fn error(message: &str) -> Value {
     json!({ "errors": [{ "error-message": message }] })
+}
+
+/// The body of an error in fleet's dialects.
+fn fleet_error(status: u16, message: &str) -> Value {
+    json!({ "error": { "code": status, "message": message } })
 }
 
 /// The body of a change that was not done.

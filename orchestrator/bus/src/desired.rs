@@ -1,4 +1,4 @@
-//! What hosts are to have: items and manifests, published under a fence.
+//! What hosts are to have: items and manifests, published under a fence. A manifest is published after the items that it names.
 //!
 //! A stream's fence orders those who write to it. The control stream's is proved by the journal; here a leader puts its own in place of an
 //! earlier one, and never of a later one: that is compared, and the stream takes the new one only if what was compared is still the last.
@@ -58,26 +58,34 @@ impl Bus {
         }))
     }
 
-    /// Publishes a sealed item under the fence at this sequence.
+    /// Publishes an item under the fence at this sequence: a sealed configuration, or a unit.
     pub async fn publish_item(
         &self,
         host: &HostName,
         id: &ItemId,
-        sealed: Bytes,
+        content: Bytes,
         fence: u64,
     ) -> DesiredStored {
-        self.publish_desired(subject::desired_item(host, id), fence, sealed).await
+        self.publish_desired(subject::desired_item(host, id), fence, content).await
     }
 
-    /// Publishes what `host` is to have under the fence at this sequence, tells the host, and deletes what the manifest no longer names: the
-    /// `replaced` items, and whatever is older than `since`, the first fence of this leader. It is stored only if all that is done.
+    /// Publishes what `host` is to have under the fence at this sequence: the `units` that the manifest names and that may not be stored yet, and
+    /// then the manifest. Tells the host, and deletes what the manifest no longer names: the `replaced` items, and whatever is older than
+    /// `since`, the first fence of this leader. It is stored only if all that is done.
     pub async fn publish_manifest(
         &self,
         host: &HostName,
         manifest: &Manifest,
+        units: &[(ItemId, Bytes)],
         replaced: &[ItemId],
         (fence, since): (u64, u64),
     ) -> DesiredStored {
+        for (id, unit) in units {
+            match self.publish_item(host, id, unit.clone(), fence).await {
+                DesiredStored::Stored(_) => {}
+                failed @ (DesiredStored::Fenced | DesiredStored::Unknown) => return failed,
+            }
+        }
         let subject = subject::desired_manifest(host);
         let stored = self.publish_desired(subject, fence, manifest.to_payload().into()).await;
         if let DesiredStored::Stored(_) = stored {

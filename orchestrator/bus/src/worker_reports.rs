@@ -1,5 +1,6 @@
 //! Messages of workers about themselves: announcements, versions, heartbeats, progress. And hints to workers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,7 +56,7 @@ impl WorkerConnection {
                     let Some(message) = message else { return };
                     let subject = message.subject.clone();
                     match report(message) {
-                        Ok(report) => if queue.try_put(&subject, report).is_err() {
+                        Ok(report) => if queue.try_put(&key(&subject, &report), report).is_err() {
                             self.losses.fetch_add(1, Ordering::Relaxed);
                         },
                         Err(error) => tracing::debug!(%subject, %error, "not a host"),
@@ -79,10 +80,21 @@ fn cut(payload: Bytes, max: usize) -> Bytes {
     if payload.len() > max { Bytes::copy_from_slice(&payload[..=max]) } else { payload }
 }
 
+/// The key under which a report on `subject` waits. Those of an agent wait beside those of the host's other workers, which say nothing of the
+/// agent and must not take its place. No subject ends so.
+fn key<'a>(subject: &'a str, report: &WorkerMessage) -> Cow<'a, str> {
+    if matches!(report, WorkerMessage::Heartbeat { units: true, .. }) {
+        format!("{subject} units").into()
+    } else {
+        subject.into()
+    }
+}
+
 fn report(message: Message) -> Result<WorkerMessage, NameError> {
     if message.subject.starts_with(subject::PRESENCE_PREFIX) {
         let host = subject::presence_host(&message.subject)?;
-        Ok(WorkerMessage::Heartbeat { host, time: Heartbeat::read(&message.payload).time })
+        let Heartbeat { time, units } = Heartbeat::read(&message.payload);
+        Ok(WorkerMessage::Heartbeat { host, time, units })
     } else {
         let host = subject::progress_host(&message.subject)?;
         Ok(WorkerMessage::Progress { host, payload: cut(message.payload, PROGRESS_BYTES_MAX) })
@@ -199,6 +211,15 @@ mod tests {
     use os_upgrade_protocol::Announcement;
 
     use super::*;
+
+    #[test]
+    fn heartbeats_of_workers_do_not_replace_those_of_the_agent() {
+        let heartbeat =
+            |units| WorkerMessage::Heartbeat { host: HostName::new("h1").unwrap(), time: None, units };
+        let subject = "os-upgrade.presence.h1";
+        assert_eq!(key(subject, &heartbeat(false)), subject);
+        assert_eq!(key(subject, &heartbeat(true)), "os-upgrade.presence.h1 units");
+    }
 
     #[test]
     fn large_payload_is_cut_and_still_too_large() {

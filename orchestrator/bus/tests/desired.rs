@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use async_nats::jetstream::{self, Context};
+use bytes::Bytes;
 use futures::StreamExt as _;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::connect::connect;
 use os_upgrade_credentials::Access;
 use os_upgrade_jetstream::desired_stream;
-use os_upgrade_protocol::{DesiredFence, HostName, Item, ItemId, ItemKind, Manifest, Revision, subject};
+use os_upgrade_protocol::{
+    DesiredFence, HostName, Item, ItemId, ItemKind, Manifest, Revision, UnitItem, WantedState, subject,
+};
 use os_upgrade_shell::delivery::{DesiredFenced, DesiredStored};
 use os_upgrade_worker_sdk::testing::NatsServer;
 
@@ -65,18 +68,18 @@ fn host() -> HostName {
 async fn nothing_of_an_earlier_leader_is_stored() {
     let (site, h1) = (Site::start().await, host());
     let earlier = site.fence(0, 5).await;
-    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], (earlier, earlier)).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], &[], (earlier, earlier)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     let later = site.fence(0, 9).await;
     let id = ItemId::new("1").unwrap();
     assert_eq!(
-        site.bus.publish_manifest(&h1, &manifest(2), &[], (earlier, earlier)).await,
+        site.bus.publish_manifest(&h1, &manifest(2), &[], &[], (earlier, earlier)).await,
         DesiredStored::Fenced
     );
     assert_eq!(site.bus.publish_item(&h1, &id, "x".into(), earlier).await, DesiredStored::Fenced);
     assert_eq!(site.bus.fence_desired(&fence("hall-1", 0, 5)).await, DesiredFenced::Superseded);
     assert_eq!(site.manifest(&h1).await, Some(Revision { epoch: 0, sequence: 1 }));
-    let stored = site.bus.publish_manifest(&h1, &manifest(3), &[], (later, later)).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(3), &[], &[], (later, later)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     assert_eq!(site.manifest(&h1).await, Some(Revision { epoch: 0, sequence: 3 }));
     // A restored site counts its fences anew.
@@ -91,13 +94,13 @@ async fn fences_outlive_a_purge_of_the_stream() {
     let stream = site.jetstream.get_stream(subject::DESIRED_STREAM).await.unwrap();
     stream.purge().await.unwrap();
     assert_eq!(
-        site.bus.publish_manifest(&h1, &manifest(1), &[], (earlier, earlier)).await,
+        site.bus.publish_manifest(&h1, &manifest(1), &[], &[], (earlier, earlier)).await,
         DesiredStored::Fenced
     );
     // What is on the subject and is no fence orders nobody.
     site.jetstream.publish(subject::DESIRED_LEADER, "moo".into()).await.unwrap().await.unwrap();
     let later = site.fence(0, 5).await;
-    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], (later, later)).await;
+    let stored = site.bus.publish_manifest(&h1, &manifest(1), &[], &[], (later, later)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
 }
 
@@ -131,11 +134,41 @@ async fn items_that_are_no_longer_named_are_deleted() {
     let mut hints = site.client.subscribe(subject::desired_hint(&h1)).await.unwrap();
     site.client.flush().await.unwrap();
     let stored =
-        site.bus.publish_manifest(&h1, &manifest, std::slice::from_ref(&replaced), (fence, fence)).await;
+        site.bus.publish_manifest(&h1, &manifest, &[], std::slice::from_ref(&replaced), (fence, fence)).await;
     assert!(matches!(stored, DesiredStored::Stored(_)), "{stored:?}");
     let stream = site.jetstream.get_stream(subject::DESIRED_STREAM).await.unwrap();
     let has = async |id| stream.direct_get_last_for_subject(subject::desired_item(&h1, id)).await.is_ok();
     assert!(!has(&lost).await && !has(&replaced).await);
     assert!(has(&named).await && has(&under_way).await);
     assert!(hints.next().await.is_some(), "the host is told");
+}
+
+/// A host that reads the manifest finds the units that it names, and under a fence that is over neither is stored.
+#[tokio::test]
+async fn units_are_stored_before_their_manifest() {
+    let (site, h1) = (Site::start().await, host());
+    let (earlier, later) = (site.fence(0, 5).await, site.fence(0, 9).await);
+    let id = ItemId::new("unit-0-1").unwrap();
+    let unit = UnitItem {
+        name: "app.service".to_owned(),
+        contents: "[Service]".to_owned(),
+        state: WantedState::Launched,
+        placement: 1,
+    };
+    let sealed = Revision { epoch: 0, sequence: 1 };
+    let item = Item { kind: ItemKind::Unit, name: unit.name.clone(), id: id.clone(), sealed };
+    let manifest = Manifest { items: vec![item], ..manifest(1) };
+    let units = [(id, Bytes::from(unit.to_payload()))];
+    let publish = async |fence| site.bus.publish_manifest(&h1, &manifest, &units, &[], (fence, fence)).await;
+    let stream = site.jetstream.get_stream(subject::DESIRED_STREAM).await.unwrap();
+    let read = async |on: String| stream.direct_get_last_for_subject(on).await.ok();
+    let on = subject::desired_item(&h1, &units[0].0);
+    assert_eq!(publish(earlier).await, DesiredStored::Fenced);
+    assert!(read(on.clone()).await.is_none() && site.manifest(&h1).await.is_none());
+    let stored = publish(later).await;
+    let DesiredStored::Stored(sequence) = stored else { panic!("{stored:?}") };
+    let item = read(on).await.unwrap();
+    assert_eq!(UnitItem::parse(&item.payload).unwrap(), unit);
+    assert!(item.sequence < sequence);
+    assert_eq!(site.manifest(&h1).await, Some(sealed));
 }

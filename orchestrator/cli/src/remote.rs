@@ -8,6 +8,7 @@ mod drain;
 pub(crate) mod events;
 pub(crate) mod histories;
 mod hosts;
+mod machines;
 pub(crate) mod options;
 mod pause;
 mod providers;
@@ -16,6 +17,7 @@ mod release;
 mod run;
 mod status;
 mod strongbox;
+mod units;
 mod version;
 mod windows;
 
@@ -82,6 +84,12 @@ pub(crate) enum Command {
     /// Show where configuration of hosts comes from, and how far it is
     #[command(subcommand)]
     Providers(providers::Command),
+    /// Submit, start and stop units of systemd on the hosts, and show where they run
+    #[command(subcommand)]
+    Units(units::Command),
+    /// Show the hosts that run units
+    #[command(subcommand)]
+    Machines(machines::Command),
     /// Show and end that hosts are not told what they are to have
     #[command(subcommand)]
     Desired(providers::Desired),
@@ -110,6 +118,8 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::RebootQueue(command) => reboot_queue::run(command).await,
         Command::Providers(command) => providers::run(command).await,
         Command::Desired(command) => providers::run_desired(command).await,
+        Command::Units(command) => units::run(command).await,
+        Command::Machines(command) => machines::run(command).await,
         Command::Strongbox(command) => strongbox::run(command).await,
         Command::Version(options) => version::run(options).await,
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use os_upgrade_api_types::dot_segment::segment;
-use os_upgrade_api_types::headers::REPRESENTATION;
+use os_upgrade_api_types::headers::{OUTCOME, REPRESENTATION};
 use os_upgrade_api_types::route::{Call, JSON};
 use os_upgrade_protocol::tls_error::TlsFailure;
 use os_upgrade_settings::HttpUrl;
@@ -19,7 +19,7 @@ use reqwest::header::{CONTENT_TYPE, ETAG};
 use reqwest::{Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::server::TOKEN_VARIABLE;
 pub(crate) use self::server::{
@@ -285,7 +285,8 @@ impl Client {
         };
         let response = request.send().await.map_err(unanswered)?;
         let status = response.status();
-        let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+        let (etag, outcome) = (header(ETAG.as_str()), header(OUTCOME));
         let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
         if answer.len() > ANSWER_BYTES_MAX {
             let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
@@ -296,7 +297,7 @@ impl Client {
             StatusCode::OK | StatusCode::CREATED | StatusCode::NO_CONTENT => {
                 Ok(Reply { status, etag, body: answer })
             }
-            _ => Err(unmet(status, refusal(status, &answer, is_change))),
+            _ => Err(unmet(status, refusal((status, outcome.as_deref()), &answer, is_change))),
         }
     }
 }
@@ -352,18 +353,20 @@ fn unmet(status: StatusCode, refused: anyhow::Error) -> Unanswered {
     }
 }
 
-/// The API's error message, or at least the status. For a change it is a [`NotDone`] if the API returns one, or if a
-/// server error leaves the outcome open.
-fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error {
+/// The API's error message, or at least the status. For a change it is a [`NotDone`] if the API returns one, in fleet's dialects with the
+/// `outcome` in a header, or if a server error leaves the outcome open.
+fn refusal((status, outcome): (StatusCode, Option<&str>), answer: &[u8], is_change: bool) -> anyhow::Error {
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
     let error = &answer["errors"][0];
-    let message = error["error-message"].as_str();
+    // Fleet's dialects have an error entity of their own.
+    let message = error["error-message"].as_str().or_else(|| answer["error"]["message"].as_str());
     let advice = match status {
         StatusCode::UNAUTHORIZED => format!("; give it with --token-file or in {TOKEN_VARIABLE}"),
         _ => String::new(),
     };
     let message = message.map_or_else(|| format!("the server returned {status}"), str::to_owned) + &advice;
-    match NotDone::deserialize(&error["error-info"]) {
+    let of_fleet = outcome.and_then(|outcome| not_done(outcome, &message));
+    match of_fleet.map_or_else(|| NotDone::deserialize(&error["error-info"]), Ok) {
         Ok(not_done) if is_change => not_done.into(),
         Err(_) if is_change && status.is_server_error() && error["error-info"].is_null() => {
             NotDone::unknown(message).into()
@@ -372,19 +375,29 @@ fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error 
     }
 }
 
+/// What `outcome` and the whole sentence of a [`NotDone`] say; absent for an outcome of a newer version.
+fn not_done(outcome: &str, sentence: &str) -> Option<NotDone> {
+    let with = |why: &str| NotDone::deserialize(json!({ "outcome": outcome, "why": why })).ok();
+    // The sentence for operators ends with what it makes of the outcome.
+    let end = with("")?.to_string();
+    with(sentence.strip_suffix(&end).unwrap_or(sentence))
+}
+
 #[cfg(test)]
 mod tests {
     use os_upgrade_api_types::routes::runs::{self, Cancel};
     use os_upgrade_api_types::routes::{hosts, slots, state};
-    use serde_json::json;
 
     use super::*;
 
     #[test]
     fn refusals_carry_the_api_message() {
         let body = br#"{"errors":[{"error-message":"there is no group x"}]}"#;
-        assert_eq!(refusal(StatusCode::NOT_FOUND, body, true).to_string(), "there is no group x");
-        let gateway = |is_change| refusal(StatusCode::BAD_GATEWAY, b"<html>", is_change);
+        assert_eq!(refusal((StatusCode::NOT_FOUND, None), body, true).to_string(), "there is no group x");
+        let of_fleet = br#"{"error":{"code":409,"message":"the unit has other contents"}}"#;
+        let conflict = refusal((StatusCode::CONFLICT, None), of_fleet, true);
+        assert_eq!(conflict.to_string(), "the unit has other contents");
+        let gateway = |is_change| refusal((StatusCode::BAD_GATEWAY, None), b"<html>", is_change);
         assert_eq!(gateway(false).to_string(), "the server returned 502 Bad Gateway");
         assert_eq!(
             gateway(true).downcast_ref(),
@@ -392,9 +405,18 @@ mod tests {
         );
         let not_done = NotDone::unknown("NATS is unreachable");
         let body = json!({ "errors": [{ "error-message": "x", "error-info": not_done }] }).to_string();
-        let refused = |is_change| refusal(StatusCode::SERVICE_UNAVAILABLE, body.as_bytes(), is_change);
+        let unavailable = (StatusCode::SERVICE_UNAVAILABLE, None);
+        let refused = |is_change| refusal(unavailable, body.as_bytes(), is_change);
         assert_eq!(refused(true).downcast_ref(), Some(&not_done));
         assert_eq!(refused(false).to_string(), "x");
+        // Fleet's dialects.
+        for (outcome, not_done) in
+            [("unchanged", NotDone::unchanged("x")), ("unknown", NotDone::unknown("x"))]
+        {
+            let body = json!({ "error": { "code": 503, "message": not_done.to_string() } }).to_string();
+            let refused = refusal((StatusCode::SERVICE_UNAVAILABLE, Some(outcome)), body.as_bytes(), true);
+            assert_eq!(refused.downcast_ref(), Some(&not_done));
+        }
     }
 
     fn client(url: &str) -> Client {
@@ -446,11 +468,23 @@ mod tests {
 
     /// Answers one request at `listener` with `status` and `body`.
     async fn answer_with(listener: &tokio::net::TcpListener, status: &str, body: &str) {
+        answer_with_outcome(listener, status, None, body).await;
+    }
+
+    /// As [`answer_with`], with this outcome in the header of fleet's dialects.
+    async fn answer_with_outcome(
+        listener: &tokio::net::TcpListener,
+        status: &str,
+        outcome: Option<&str>,
+        body: &str,
+    ) {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.read_exact(&mut [0; 1]).await.unwrap();
         let length = body.len();
-        let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        let outcome = outcome.map(|outcome| format!("{OUTCOME}: {outcome}\r\n")).unwrap_or_default();
+        let head =
+            format!("HTTP/1.1 {status}\r\nconnection: close\r\n{outcome}content-length: {length}\r\n\r\n");
         stream.write_all((head + body).as_bytes()).await.unwrap();
         stream.read_to_end(&mut Vec::new()).await.ok();
     }
@@ -490,6 +524,25 @@ mod tests {
             answer_with(&second, "204 No Content", ""),
         );
         assert_eq!(changed.unwrap(), Value::Null);
+        // The same in fleet's dialects.
+        let of_fleet = |not_done: &NotDone| {
+            json!({ "error": { "code": 503, "message": not_done.to_string() } }).to_string()
+        };
+        let asking = client();
+        let unchanged = of_fleet(&NotDone::unchanged("no instance leads"));
+        let (changed, (), ()) = tokio::join!(
+            asking.call_with_body(&runs::CANCEL, &cancel),
+            answer_with_outcome(&first, UNAVAILABLE, Some("unchanged"), &unchanged),
+            answer_with(&second, "204 No Content", ""),
+        );
+        assert_eq!(changed.unwrap(), Value::Null);
+        let asking = client();
+        let unknown = of_fleet(&NotDone::unknown("no answer"));
+        let (changed, ()) = tokio::join!(
+            asking.call_with_body(&runs::CANCEL, &cancel),
+            answer_with_outcome(&first, UNAVAILABLE, Some("unknown"), &unknown),
+        );
+        assert_eq!(changed.unwrap_err().downcast_ref(), Some(&NotDone::unknown("no answer")));
         // What may have been done is not requested twice.
         let asking = client();
         let unknown = refused(NotDone::unknown("no answer"));

@@ -34,6 +34,24 @@ impl Describe for EnrolmentRefusal {
                     "{host} announces no key any more, and none is approved: approve it without a key, or wait for its worker"
                 )
             }
+            Self::MachineOfOther { host } => write!(
+                f,
+                "machines: {host} is not among the hosts, and none is approved: name it in both, or in none"
+            ),
+            Self::MachineChanged { host, announced: Some(machine) } => write!(
+                f,
+                "{host} announces machine {} by now, with labels or an id that were not shown, and none is approved: compare that with what \
+                 the host itself says, and approve again",
+                machine.id
+            ),
+            Self::MachineChanged { host, announced: None } => write!(
+                f,
+                "{host} announces no machine any more, and none is approved: approve it without one, or wait for its agent"
+            ),
+            Self::MachineTaken { host, machine, by } => write!(
+                f,
+                "{host} and {by} have the same machine id, {machine}, and none is approved: give one of them a /etc/machine-id of its own"
+            ),
             Self::UnknownHost { host } => write!(
                 f,
                 "there is no host {host}: none of that name has announced itself, been approved or been \

@@ -109,6 +109,23 @@ fn sentence(event: &SiteEvent) -> String {
         SiteEvent::CallbackReceived { provider, hosts } => {
             format!("provider {provider} has called back about {}", first_and_more(hosts))
         }
+        SiteEvent::UnitSubmitted { unit, desired, actor } => {
+            format!("unit {unit} submitted by {actor}, to be {desired}")
+        }
+        SiteEvent::UnitWanted { unit, state, actor } => format!("unit {unit} is to be {state}, says {actor}"),
+        SiteEvent::UnitDestroyed { unit, actor } => format!("unit {unit} destroyed by {actor}"),
+        SiteEvent::MachineJoined { host, machine, actor } => {
+            format!("{host} approved as machine {machine}{}", by(actor.as_deref()))
+        }
+        SiteEvent::MachineLost { host } => format!("machine {host} lost: its agent is silent"),
+        SiteEvent::MachineFound { host } => format!("machine {host} found: its agent is heard again"),
+        SiteEvent::UnitPlaced { unit, hosts } => {
+            format!("unit {unit} placed on {}", first_of(hosts, 0).unwrap_or_default())
+        }
+        SiteEvent::UnitTaken { unit, hosts, reason } => {
+            format!("unit {unit} taken from {}: {reason}", first_of(hosts, 0).unwrap_or_default())
+        }
+        SiteEvent::UnitStopped { unit, host } => format!("unit {unit} stopped on {host}"),
         SiteEvent::HostRemoved { host, actor, reason } => {
             format!("{host} removed by {actor}{}", because(Some(reason)))
         }

@@ -2,7 +2,7 @@
 
 use os_upgrade_kernel::fact::{
     ConfigFact, ControlFact, DesiredFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact,
-    RestorationFact, RunFact, SecretFact, SlotFact,
+    RestorationFact, RunFact, SecretFact, SlotFact, UnitFact,
 };
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{Fact, HostEvent, MissedRun, NodeStep, Reason, StopCause};
@@ -39,6 +39,7 @@ pub fn summary(fact: &Fact) -> (Importance, String) {
         Fact::Pause(fact) => pause(fact),
         Fact::Config(fact) => config(fact),
         Fact::Secret(fact) => secret(fact),
+        Fact::Unit(fact) => unit(fact),
         Fact::Control(fact) => control(fact),
         Fact::Restoration(fact) => restoration(fact),
     }
@@ -240,6 +241,30 @@ fn secret(fact: &SecretFact) -> (Importance, String) {
         SecretFact::Stored { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
         SecretFact::Removed { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
         SecretFact::KeySet { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),
+    }
+}
+
+fn unit(fact: &UnitFact) -> (Importance, String) {
+    use Importance::{Bookkeeping, Outcome, Step};
+    match fact {
+        UnitFact::Submitted { name, desired, actor, .. } => {
+            (Outcome, format!("unit {name} submitted by {actor}, to be {desired}"))
+        }
+        UnitFact::Wanted { name, state, actor } => {
+            (Outcome, format!("unit {name} is to be {state}, says {actor}"))
+        }
+        UnitFact::Destroyed { name, actor } => (Outcome, format!("unit {name} destroyed by {actor}")),
+        UnitFact::MachineJoined { host, actor: Some(actor), .. } => {
+            (Outcome, format!("machine {host} approved by {actor}"))
+        }
+        UnitFact::MachineJoined { host, actor: None, .. } => (Outcome, format!("{host} is a machine")),
+        UnitFact::MachineLost { host } => (Outcome, format!("machine {host} lost: its agent is silent")),
+        UnitFact::MachineFound { host } => (Outcome, format!("machine {host} found: its agent is heard")),
+        UnitFact::Placed { unit, hosts } => (Step, format!("unit {unit} placed on {}", some_of(hosts))),
+        UnitFact::Taken { unit, hosts, why } => {
+            (Step, format!("unit {unit} taken from {}: {}", some_of(hosts), describe(why)))
+        }
+        UnitFact::Stopped { unit, host } => (Bookkeeping, format!("unit {unit} stopped on {host}")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, LockFact, NodeFact, QueueFact};
+use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, LockFact, NodeFact, QueueFact, UnitFact};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{ClientId, Fact, NodeStep};
 use os_upgrade_protocol::{GroupName, HostName, time};
@@ -27,8 +27,7 @@ pub(crate) struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// What a history says of `fact`; `None` for what no history has.
     pub(crate) fn of(fact: &'a Fact) -> Option<Self> {
-        let entry = |action: &'static str| Self { action: action.into(), ..Self::default() };
-        let because = |action, reason: &'a str| Self { reason: Some(reason.into()), ..entry(action) };
+        let (entry, because) = (Self::named, Self::because);
         let slot = |action, id, group| Self { holder: Some((id, group)), ..entry(action) };
         let reason = |reason: &'a Option<String>| reason.as_deref().map(Cow::from);
         Some(match fact {
@@ -117,6 +116,7 @@ impl<'a> Entry<'a> {
                 | DesiredFact::HookMetadataChanged { .. }
                 | DesiredFact::CallbackReceived { .. } => return None,
             },
+            Fact::Unit(fact) => return Self::of_unit(fact),
             Fact::Run(_)
             | Fact::Slot(_)
             | Fact::Pause(_)
@@ -125,6 +125,34 @@ impl<'a> Entry<'a> {
             | Fact::Control(_)
             | Fact::Restoration(_) => return None,
         })
+    }
+
+    fn of_unit(fact: &'a UnitFact) -> Option<Self> {
+        Some(match fact {
+            UnitFact::Submitted { name, .. } => Self::because("submitted", name.as_str()),
+            UnitFact::Wanted { name, state, .. } => {
+                Self { reason: Some(format!("{name} {state}").into()), ..Self::named("wanted") }
+            }
+            UnitFact::Destroyed { name, .. } => Self::because("destroyed", name.as_str()),
+            UnitFact::MachineJoined { host, machine, .. } => Self {
+                hosts: std::slice::from_ref(host),
+                reason: Some(machine.to_string().into()),
+                ..Self::named("machine approved")
+            },
+            UnitFact::MachineLost { .. }
+            | UnitFact::MachineFound { .. }
+            | UnitFact::Placed { .. }
+            | UnitFact::Taken { .. }
+            | UnitFact::Stopped { .. } => return None,
+        })
+    }
+
+    fn named(action: &'static str) -> Self {
+        Self { action: action.into(), ..Self::default() }
+    }
+
+    fn because(action: &'static str, reason: &'a str) -> Self {
+        Self { reason: Some(reason.into()), ..Self::named(action) }
     }
 }
 

@@ -4,7 +4,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::slots::SlotHolder;
 use os_upgrade_api_types::routes::state::{
-    AheadHosts, DeliveryTrouble, FailedConfiguration, FailedProvider, HostState, Paused,
+    AheadHosts, ContestedMachine, DeliveryTrouble, FailedConfiguration, FailedProvider, FailedUnits,
+    HostState, LostMachines, MassSilence, Paused, UnitTrouble, UnplacedUnits, WaitingMachines,
 };
 use os_upgrade_api_types::word::{Behalf, WhyKind, Word};
 use os_upgrade_kernel::KeyState;
@@ -79,6 +80,7 @@ pub fn needs(status: &Status, now: DateTime<Utc>) -> Vec<Need> {
     needs.extend(status.hosts().filter_map(ineffective_reboot));
     needs.extend(key(status));
     needs.extend(status.state.delivery.iter().flat_map(delivery_needs));
+    needs.extend(status.state.units.iter().flat_map(unit_needs));
     if status.cluster.leader.is_none() {
         needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
     }
@@ -283,6 +285,59 @@ fn failed_configuration(failed: &FailedConfiguration<'_>) -> Need {
     };
     let what = format!("{host} {fails}{others}; its worker tries again, and says: {error}");
     Need { what, commands: vec![("look", format!("os-upgrade hosts show {}", shell_word(host)))] }
+}
+
+/// What keeps units from running.
+pub fn unit_needs(trouble: &UnitTrouble<'_>) -> Vec<Need> {
+    let UnitTrouble { unplaced, failed, lost, mass_silence, contested, more_contested, waiting } = trouble;
+    let more = |count: usize| if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+    let unplaced = unplaced.iter().map(|UnplacedUnits { units, first, since, text }| {
+        let what = format!("unit {first} runs nowhere{}, as is wanted since {since}: {text}", more(*units));
+        Need { what, commands: vec![("look", format!("os-upgrade units show {}", shell_word(first)))] }
+    });
+    let failed = failed.iter().map(|FailedUnits { units, first, host }| {
+        let what = format!("unit {first} has failed on {host}{}, as its systemd says", more(*units));
+        Need { what, commands: vec![("look", format!("os-upgrade units status {}", shell_word(first)))] }
+    });
+    let lost = lost.iter().map(|LostMachines { machines, first, since }| {
+        let what =
+            format!("machine {first} is lost since {since}{}: its units went elsewhere", more(*machines));
+        let withdraw = format!("os-upgrade hosts withdraw --reason=TEXT {}", shell_word(first));
+        let show = format!("os-upgrade hosts show {}", shell_word(first));
+        Need { what, commands: vec![("look", show), ("leave it out for good", withdraw)] }
+    });
+    let silence = mass_silence.iter().map(|MassSilence { silent, reachable }| {
+        let what = format!(
+            "the agents of {silent} of {reachable} machines fell silent together: no unit is moved away from them, as the network may \
+             be at fault"
+        );
+        Need { what, commands: vec![("look", "os-upgrade machines list".to_owned())] }
+    });
+    let contested = contested.iter().map(|ContestedMachine { id, hosts, more }| {
+        let others = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        let what = format!(
+            "{}{others} announce the same machine id, {id}: only the one that was approved with it gets units",
+            hosts.join(" and "),
+        );
+        Need { what, commands: vec![("look", "os-upgrade machines list".to_owned())] }
+    });
+    let more_contested = more_contested.iter().map(|more| Need {
+        what: format!("{more} more machine ids are announced by several hosts each"),
+        commands: vec![("look", "os-upgrade machines list".to_owned())],
+    });
+    let waiting = waiting.iter().map(|WaitingMachines { hosts, first }| {
+        let what = format!(
+            "{first} runs units{}, and nobody has approved the machine that it announces",
+            more(*hosts)
+        );
+        let approve = format!("os-upgrade hosts approve {}", shell_word(first));
+        Need {
+            what,
+            commands: vec![("compare", "os-upgrade machines list".to_owned()), ("approve it", approve)],
+        }
+    });
+    let contested = contested.chain(more_contested);
+    unplaced.chain(failed).chain(lost).chain(silence).chain(contested).chain(waiting).collect()
 }
 
 /// That the mark of its node is of another journal, and the command that takes it over.
@@ -563,6 +618,59 @@ mod tests {
             ),
         ] {
             assert_eq!(needs(delivery), expected);
+        }
+    }
+
+    #[test]
+    fn units_that_do_not_run_need_a_person() {
+        let since = "2026-11-21T01:00:00Z";
+        for (trouble, what, command) in [
+            (
+                json!({ "unplaced": { "units": 2, "first": "a.service", "since": since, "text": "h01: it is lost" } }),
+                "unit a.service runs nowhere (and 1 more), as is wanted since 2026-11-21T01:00:00Z: h01: it is lost",
+                "os-upgrade units show a.service",
+            ),
+            (
+                json!({ "failed": { "units": 1, "first": "a.service", "host": "h01" } }),
+                "unit a.service has failed on h01, as its systemd says",
+                "os-upgrade units status a.service",
+            ),
+            (
+                json!({ "lost": { "machines": 1, "first": "h01", "since": since } }),
+                "machine h01 is lost since 2026-11-21T01:00:00Z: its units went elsewhere",
+                "os-upgrade hosts show h01",
+            ),
+            (
+                json!({ "mass-silence": { "silent": 3, "reachable": 4 } }),
+                "the agents of 3 of 4 machines fell silent together: no unit is moved away from them, as the network may be at fault",
+                "os-upgrade machines list",
+            ),
+            (
+                json!({ "contested": [{ "id": "0f", "hosts": ["h01", "h02"] }] }),
+                "h01 and h02 announce the same machine id, 0f: only the one that was approved with it gets units",
+                "os-upgrade machines list",
+            ),
+            (
+                json!({ "contested": [{ "id": "0f", "hosts": ["h01", "h02"], "more": 3 }] }),
+                "h01 and h02 and 3 more announce the same machine id, 0f: only the one that was approved with it gets units",
+                "os-upgrade machines list",
+            ),
+            (
+                json!({ "more-contested": 2 }),
+                "2 more machine ids are announced by several hosts each",
+                "os-upgrade machines list",
+            ),
+            (
+                json!({ "waiting": { "hosts": 1, "first": "h01" } }),
+                "h01 runs units, and nobody has approved the machine that it announces",
+                "os-upgrade machines list",
+            ),
+        ] {
+            let found = unit_needs(&UnitTrouble::deserialize(&trouble).unwrap());
+            let found: Vec<_> = found.iter().map(|need| (&*need.what, &*need.commands[0].1)).collect();
+            assert_eq!(found, [(what, command)]);
+            let state = json!({ "status": "idle", "hosts": [], "units": trouble });
+            assert!(needs_of(&state, false, &json!([])).iter().any(|need| need.what == what));
         }
     }
 

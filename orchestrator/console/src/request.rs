@@ -19,6 +19,7 @@ impl Describe for Refusal {
             Self::Reboot(refusal) => refusal.describe(f),
             Self::Node(refusal) => refusal.describe(f),
             Self::Secret(refusal) => refusal.describe(f),
+            Self::Unit(refusal) => refusal.describe(f),
         }
     }
 }

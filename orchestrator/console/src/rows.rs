@@ -12,4 +12,5 @@ pub mod run_hosts;
 pub mod runs;
 pub mod slots;
 pub mod strongbox;
+pub mod units;
 pub mod windows;

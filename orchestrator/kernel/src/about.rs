@@ -42,12 +42,15 @@ pub enum AuditList {
     Configuration,
     /// Secrets stored and removed, and new keys of the strongbox.
     Strongbox,
-    /// Hosts approved, withdrawn and removed, nodes that operators had uncordoned, and what operators did about what hosts are to have.
+    /// Hosts approved, withdrawn and removed, and what was approved with them, nodes that operators had uncordoned, and what operators did
+    /// about what hosts are to have.
     Enrolment,
     /// Runs that were due and did not start.
     MissedRuns,
     /// What operators did about the reboot queue, and what became of its entries.
     Reboots,
+    /// Units submitted, stopped, started and destroyed.
+    Units,
 }
 
 impl<'a> About<'a> {

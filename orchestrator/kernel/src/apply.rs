@@ -19,6 +19,7 @@ impl State {
             Fact::Pause(fact) => self.apply_pause(fact, at),
             Fact::Config(fact) => self.apply_config(fact, at),
             Fact::Secret(fact) => self.strongbox.apply(fact, at),
+            Fact::Unit(fact) => return self.apply_unit(fact, at),
             Fact::Control(fact) => return self.apply_control(fact, at),
             Fact::Restoration(fact) => self.apply_restoration(fact, at),
         }

@@ -16,8 +16,9 @@ use crate::job::{self, JobDone};
 use crate::request::{self, Answer, Request};
 use crate::start::{self, BlockedStart};
 use crate::state::State;
+use crate::unit::{UnitFact, UnitOperation, UnitRefusal};
 use crate::view::View;
-use crate::{desired, enrolment, node, pause, reboot_queue, run, slot};
+use crate::{desired, enrolment, node, pause, reboot_queue, run, slot, unit};
 
 /// Looks whether something follows from the state, from time, or from what is seen; `None` if nothing does.
 type Step = fn(&State, &View, DateTime<Utc>) -> Option<Vec<Fact>>;
@@ -143,11 +144,17 @@ impl Decision {
 
 /// Decides `input` at `now`: the facts that follow from the input, then those that follow from the resulting state.
 pub fn decide(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
-    decide_on(&mut state.clone(), view, input, now)
+    decide_on(&mut state.clone(), state, view, input, now)
 }
 
-/// Like [`decide`], and folds the facts into `state`.
-pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
+/// Like [`decide`], and folds the facts into `state`, which is ahead of the `committed` one, to which the view belongs.
+pub(crate) fn decide_on(
+    state: &mut State,
+    committed: &State,
+    view: &View,
+    input: &Input,
+    now: DateTime<Utc>,
+) -> Decision {
     let mut facts = match input {
         // These apply to the site as it is at `now`: a run past its deadline is no longer active.
         Input::Request(_) | Input::Due { .. } => settle(state, view, now),
@@ -167,7 +174,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         | Input::NodesSeen
         | Input::Tick => Vec::new(),
     };
-    let reaction = react(state, view, input, now);
+    let reaction = react(state, committed, view, input, now);
     fold(state, now, &reaction.facts);
     facts.extend(reaction.facts);
     facts.extend(settle(state, view, now));
@@ -187,13 +194,52 @@ fn settle(state: &mut State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
     }
 }
 
+/// What follows for units and machines at a tick, each step on the state after those before it. These are none of [`STEPS`]: placing looks at
+/// every unit and every machine, and once a second is often enough.
+fn settle_units(state: &State, committed: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
+    type UnitStep<'a> = &'a dyn Fn(&State) -> Vec<Fact>;
+    let mut state = state.clone();
+    let mut settled = Vec::new();
+    let steps: [UnitStep<'_>; 4] = [
+        &|state| unit::join_first(state, view),
+        &|state| unit::judge_machines(state, committed, view),
+        &|state| unit::find_stopped(state, view),
+        &|state| unit::place(state, view),
+    ];
+    for step in steps {
+        let facts = step(&state);
+        fold(&mut state, now, &facts);
+        settled.extend(facts);
+    }
+    settled
+}
+
+/// What an operation on units leads to if it is carried out at `now`: its own facts, and what the next tick does with units, these and
+/// others. Where a unit has to stop first, it is placed later, which is not shown.
+///
+/// # Errors
+/// The operation is refused.
+pub fn dry_run(
+    state: &State,
+    view: &View,
+    operation: &UnitOperation,
+    now: DateTime<Utc>,
+) -> Result<Vec<UnitFact>, UnitRefusal> {
+    let mut facts = unit::request::decide(state, operation, "")?.facts;
+    let mut after = state.clone();
+    fold(&mut after, now, &facts);
+    facts.extend(settle_units(&after, state, view, now));
+    let of_unit = |fact| if let Fact::Unit(fact) = fact { Some(fact) } else { None };
+    Ok(facts.into_iter().filter_map(of_unit).collect())
+}
+
 fn fold(state: &mut State, now: DateTime<Utc>, facts: &[Fact]) {
     for fact in facts {
         state.apply(now, fact).expect("a decided fact applies to the state it was decided on");
     }
 }
 
-fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
+fn react(state: &State, committed: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decision {
     match input {
         Input::Request(request) => {
             let (facts, answer) = request::decide(state, view, request, now);
@@ -249,6 +295,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
             facts.extend(desired::steps::judge_providers(state, view));
             facts.extend(desired::steps::find_changed_metadata(state, view, now));
             facts.extend(reboot_queue::queue_required(state, view, now));
+            facts.extend(settle_units(state, committed, view, now));
             Decision::facts(facts)
         }
     }

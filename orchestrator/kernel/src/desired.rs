@@ -2,8 +2,8 @@
 //!
 //! Providers of kind `hooks` are told of events of hosts; what is still to be told is here as well.
 //!
-//! Contents are nowhere here: an item is its id, and where it stands in the order. What is in the stream is derived from the state as
-//! commands are: a host's manifest is an effect until the state knows that it is stored.
+//! Contents of configurations are nowhere here: an item is its id, and where it stands in the order. Those of units are in `unit/`. What is
+//! in the stream is derived from the state as commands are: a host's manifest is an effect until the state knows that it is stored.
 
 mod fact;
 mod fold;
@@ -29,6 +29,6 @@ pub use self::manifest::ManifestOrder;
 pub(crate) use self::manifest::due;
 pub use self::request::{DesiredOperation, DesiredRefusal};
 pub use self::rules::{FailedItem, ItemState, LeftOver};
-pub use self::state::{Desired, DesiredHost, DesiredItem, FailedProvider};
+pub use self::state::{Desired, DesiredHost, DesiredItem, DesiredUnit, FailedProvider};
 pub use self::wait::ConfigurationWait;
 pub use self::withheld::{Resumption, Withholding};

@@ -24,6 +24,7 @@ use crate::run::HostEvent;
 pub use crate::run::RunFact;
 pub use crate::secrets::SecretFact;
 pub use crate::slot::{LockFact, SlotFact};
+pub use crate::unit::UnitFact;
 
 /// One entry for each family: what it is about, its name, and its facts.
 macro_rules! families {
@@ -104,6 +105,8 @@ families! {
     Config(ConfigFact);
     /// The strongbox.
     Secret(SecretFact);
+    /// Units and machines.
+    Unit(UnitFact);
     /// The control stream.
     Control(ControlFact);
     /// The restoration of the site after the bus had lost data.

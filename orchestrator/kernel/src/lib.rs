@@ -12,6 +12,7 @@
 //! next_reboot(state, view, now)                which entry of the reboot queue can start, or what blocks all
 //! explain(state, view, forecast, host)         why a host is not moving
 //! warnings(state, view, config, now)           what would follow from another configuration
+//! dry_run(state, view, operation, now)         where units would go after an operation on them
 //! next_start(state, view, config, now)         when the next run would start with it
 //! lasting_warnings(state, view)                what to know of the one in force
 //! hint(facts, state)                           which hosts to notify that a run is stopping
@@ -55,6 +56,7 @@ pub mod start;
 pub mod state;
 mod step;
 mod system_job;
+pub mod unit;
 mod view;
 mod why;
 
@@ -68,11 +70,11 @@ pub use config::{
     warnings,
 };
 pub use control::{ControlMessage, InReplyTo};
-pub use decide::{Decision, Input, decide};
+pub use decide::{Decision, Input, decide, dry_run};
 pub use desired::{
     CALLBACK_TOKENS_MAX, ConfigurationWait, Desired, DesiredHost, DesiredItem, DesiredOperation,
-    DesiredRefusal, FailedItem, FailedProvider, HookDevice, HookProvider, ItemState, LeftOver, ManifestOrder,
-    Resumption, StoredItem, ToldMetadata, Withholding,
+    DesiredRefusal, DesiredUnit, FailedItem, FailedProvider, HookDevice, HookProvider, ItemState, LeftOver,
+    ManifestOrder, Resumption, StoredItem, ToldMetadata, Withholding,
 };
 pub use effects::{Effect, Order, Purge, effects, is_wanted, manifests, other_effects, sends};
 pub use enrolment::{
@@ -113,5 +115,6 @@ pub use start::{
 };
 pub use state::{ApplyError, State};
 pub use system_job::Subject;
-pub use view::{Configures, Poll, Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
+pub use unit::{Admission, Closed, Machine, MachineOffer, Standing, Unit, UnitOperation, UnitRefusal, Units};
+pub use view::{AgentSeen, Configures, Poll, Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
 pub use why::{Cause, Explainer, Explanation, HostBlocker, Why};

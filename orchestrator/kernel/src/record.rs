@@ -44,6 +44,8 @@ impl State {
 #[derive(Debug, Clone)]
 pub struct Batch {
     state: State,
+    /// The state before the batch, to which the view belongs.
+    committed: State,
     at: DateTime<Utc>,
     facts: Vec<Fact>,
 }
@@ -51,12 +53,12 @@ pub struct Batch {
 impl Batch {
     /// A batch on top of `state`; all its facts are dated `at`.
     pub fn new(state: &State, at: DateTime<Utc>) -> Self {
-        Self { state: state.clone(), at, facts: Vec::new() }
+        Self { state: state.clone(), committed: state.clone(), at, facts: Vec::new() }
     }
 
     /// Decides `input` after the earlier inputs of the batch; returns the answer to a request.
     pub fn decide(&mut self, view: &View, input: &Input) -> Option<Answer> {
-        let decision = decide_on(&mut self.state, view, input, self.at);
+        let decision = decide_on(&mut self.state, &self.committed, view, input, self.at);
         if let Input::Control { sequence, .. } = input {
             self.state.control = self.state.control.max(*sequence);
         }

@@ -15,8 +15,9 @@ use crate::run::{RunOperation, RunRefusal};
 use crate::secrets::{SecretOperation, SecretRefusal};
 use crate::slot::{Denied, LockOperation, SlotOperation, SlotRefusal};
 use crate::state::State;
+use crate::unit::{UnitOperation, UnitRefusal};
 use crate::view::View;
-use crate::{config, desired, enrolment, node, pause, reboot_queue, run, secrets, slot};
+use crate::{config, desired, enrolment, node, pause, reboot_queue, run, secrets, slot, unit};
 
 /// A request for an operation `O`: of one family, or of any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +118,8 @@ families! {
     Node(NodeOperation) refused as NodeRefusal,
     /// About secrets.
     Secret(SecretOperation) refused as SecretRefusal,
+    /// About units.
+    Unit(UnitOperation) refused as UnitRefusal,
 }
 
 /// The facts of a request and the answer to it. A request that is only validated is decided like any other, without
@@ -154,6 +157,7 @@ pub(crate) fn decide(
         Operation::Secret(operation) => {
             secrets::request::decide(state, operation, actor).map_err(Refusal::Secret)
         }
+        Operation::Unit(operation) => unit::request::decide(state, operation, actor).map_err(Refusal::Unit),
         Operation::Lock(operation) => {
             let (facts, answer) = slot::lock_clients::decide(state, operation, actor, now);
             return strip_if_validated(request, facts, answer.map_err(Refusal::Lock));

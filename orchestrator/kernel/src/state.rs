@@ -5,7 +5,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_calendar::Watermark;
-use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_protocol::{HostName, Revision, RunId};
+use os_upgrade_scheduler::UnitName;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Settings, tag};
@@ -24,6 +25,7 @@ use crate::run::{HostError, Issued, Run, Turns};
 use crate::secrets::Strongbox;
 use crate::slot::{Semaphores, Slot};
 use crate::start::MissedRuns;
+use crate::unit::Units;
 
 /// Everything durable about a site. Cheap to clone: copies share their large parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub struct State {
     /// What hosts are to have.
     #[serde(default, skip_serializing_if = "Desired::is_unused")]
     pub desired: Desired,
+    /// What is to run on hosts.
+    #[serde(default, skip_serializing_if = "Units::is_unused")]
+    pub units: Units,
     /// Slots that hosts hold, or may hold, on behalf of runs.
     pub slots: OrdMap<HostName, Slot>,
     /// The active run.
@@ -104,6 +109,7 @@ impl Default for State {
             strongbox: Strongbox::default(),
             enrolment: Enrolment::default(),
             desired: Desired::default(),
+            units: Units::default(),
             slots: OrdMap::new(),
             run: None,
             last_run: None,
@@ -153,6 +159,9 @@ pub enum ApplyError {
     /// The fact is about a fence other than the current one.
     #[error("fence {0} is not the current one")]
     WrongFence(u64),
+    /// The file of the unit is none for this version.
+    #[error("the file of unit {0} cannot be read")]
+    UnitFile(UnitName),
     /// The event does not apply to the host.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -176,6 +185,23 @@ impl State {
     pub fn left_out(&self, host: &HostName) -> Option<Reason> {
         let deferred = || self.enrolment.deferred.get(host).map(Deferral::as_reason);
         self.enrolled(host).left_out(host).or_else(deferred)
+    }
+
+    /// The last restoration as an epoch, in seconds since 1970; 0 if there was none.
+    pub fn epoch(&self) -> u64 {
+        u64::try_from(self.restored).unwrap_or_default()
+    }
+
+    /// The epoch of what `host` is to have.
+    pub(crate) fn desired_epoch(&self, host: &HostName) -> u64 {
+        self.epoch().max(self.desired.hosts.get(host).map_or(0, |host| host.resumed))
+    }
+
+    /// How new the manifest of `host` is that follows from this state.
+    pub fn desired_revision(&self, host: &HostName) -> Revision {
+        let changed = self.desired.hosts.get(host).map(|entry| entry.changed);
+        let changed = changed.or_else(|| self.desired.emptied.get(host).copied());
+        Revision { epoch: self.desired_epoch(host), sequence: changed.unwrap_or_default() }
     }
 
     /// To whose history a fact belongs, by what it is about, if known. Call it before the fact is folded.

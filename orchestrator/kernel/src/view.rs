@@ -2,6 +2,7 @@
 //! becomes a fact.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
@@ -33,6 +34,10 @@ pub struct View {
     pub sealed: Option<Sealed>,
     /// What hosts say that they have of what they are to have.
     pub applied: OrdMap<HostName, Arc<Applied>>,
+    /// The agents of hosts that run units. Those of which nothing has been seen are absent: see [`Self::agent_silence`].
+    pub agents: OrdMap<HostName, AgentSeen>,
+    /// How long this leader, while connected, has listened to agents, rounded down as [`AgentSeen::silent_for`] is.
+    pub agents_awaited_for: Duration,
     /// What each provider said last of each host; absent but on the leader, which alone asks.
     pub polls: Option<OrdMap<ProviderName, OrdMap<HostName, Poll>>>,
     /// The Kubernetes nodes of hosts, by host. `None` if they have not been seen of late, or there is no cluster.
@@ -63,8 +68,14 @@ pub struct SeenHost {
     pub metadata_digest: u64,
     /// The boot id it announces, if any.
     pub boot_id: Option<String>,
+    /// The first address at which it says that operators can reach it, if any; a line of bounded length.
+    pub address: Option<String>,
     /// Whether a worker of it takes `reboot` of any time, with the boot to leave.
     pub reboots_on_request: bool,
+    /// The application that runs units on it: its agent. The first one, if several say so.
+    pub runs_units: Option<ApplicationName>,
+    /// Other applications of it that say so, and are not heeded.
+    pub runs_units_refused: OrdSet<ApplicationName>,
     /// The application that takes configuration for it, and the key to which that is to be sealed. The first one, if several say so.
     pub configures: Option<Configures>,
     /// Other applications of it that say so, and are not heeded.
@@ -101,6 +112,17 @@ pub struct Poll {
 pub struct Configures {
     pub application: ApplicationName,
     pub key: HostKey,
+}
+
+/// What is heard of the agent of a host, which runs units there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentSeen {
+    /// How long this leader, while connected, has heard nothing of the agent, rounded down to zero, 11 seconds, 30 seconds or whole minutes.
+    /// While the bus is away silence proves nothing, and a leader that has just begun knows of none. It begins anew when the agent's grace
+    /// becomes shorter.
+    pub silent_for: Duration,
+    /// Whether this leader has heard it since it began. One that it has not heard yet need not be there.
+    pub is_heard: bool,
 }
 
 /// The Kubernetes node of a host, as its API server says.
@@ -163,6 +185,22 @@ impl Reachability {
 }
 
 impl View {
+    /// How long this leader, while connected, has heard nothing of the agent of `host`. One of which nothing has been seen has been silent since
+    /// the leader began.
+    pub fn agent_silence(&self, host: &HostName) -> Duration {
+        self.agents.get(host).map_or(self.agents_awaited_for, |agent| agent.silent_for)
+    }
+
+    /// Whether this leader hears the agent of `host`. Without silence it need not: it may just have begun to listen.
+    pub fn hears_agent(&self, host: &HostName) -> bool {
+        self.agents.get(host).is_some_and(|agent| agent.is_heard && agent.silent_for.is_zero())
+    }
+
+    /// Whether this leader has heard the agent of `host` since it began.
+    pub fn has_heard_agent(&self, host: &HostName) -> bool {
+        self.agents.get(host).is_some_and(|agent| agent.is_heard)
+    }
+
     /// The digest of the metadata that `host` announces; 0 if it is not seen.
     pub fn metadata_digest(&self, host: &HostName) -> u64 {
         self.hosts.get(host).map_or(0, |seen| seen.metadata_digest)

@@ -15,7 +15,7 @@ pub use pattern::{PATTERN_BYTES_MAX, Pattern, PatternError};
 pub use requirements::{
     Requirements, RequirementsError, RequirementsProblem, UnknownOption, VALUES_MAX, unknown_options,
 };
-pub use schedule::{Machine, MachineStatus, Misfit, Move, Place, Site, Taken, Unit};
+pub use schedule::{Globals, Machine, MachineStatus, Misfit, Move, Place, Site, Taken, Unit};
 pub use silence::{GRACE, Reach, Silence, judge};
 pub use unit::{
     UNIT_BYTES_MAX, UnitFile, UnitFileError, UnitFileProblem, UnitHash, UnitHashError, UnitKind, UnitName,

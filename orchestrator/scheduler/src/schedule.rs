@@ -13,17 +13,18 @@ mod moves;
 mod planner;
 mod relations;
 mod site;
+mod spread;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use self::draft::Draft;
-use self::globals::running;
 pub use self::misfit::Misfit;
 pub use self::moves::{Move, Taken};
 use self::planner::Planner;
 pub use self::site::{Machine, MachineStatus, Place, Site, Unit};
+pub use self::spread::Globals;
 use crate::{MachineId, UnitName};
 
 impl Site {
@@ -56,14 +57,11 @@ impl Site {
         }
     }
 
-    /// The global units that run on a machine: in the order of their names, each that fits and conflicts neither with what is placed or
+    /// The global units that run on each machine: in the order of their names, each that fits and conflicts neither with what is placed or
     /// leaving there nor with an earlier one. The machine's status does not matter: who wants a closed machine to get nothing new
     /// delivers only those that it already has.
-    pub fn globals(&self, machine: &MachineId) -> BTreeSet<&UnitName> {
-        let Some(found) = self.machines.get(machine) else { return BTreeSet::new() };
-        let present =
-            self.named_units().filter(|named| named.unit.place.machine() == Some(machine)).collect();
-        running(self.named_units().filter(|named| named.is_wanted_global()), present, machine, found)
+    pub fn globals(&self) -> Globals<'_> {
+        Globals::new(self)
     }
 
     /// Carries out a move. Nothing happens if there is no such unit.

@@ -48,14 +48,25 @@ impl Reach {
     /// Whether it has fallen silent, and not because its host is being upgraded. Those that fall silent together are noticed one after the
     /// other, so the first one must not be judged before the others count.
     fn is_silent(self) -> bool {
-        if self.grace > GRACE { self.is_past_grace() } else { self.silent_for > HEARD_WITHIN }
+        if self.grace > GRACE { self.is_past_grace() } else { self.has_missed() }
+    }
+
+    fn has_missed(self) -> bool {
+        self.silent_for > HEARD_WITHIN
+    }
+
+    /// Whether it is known if it could be reached. Of a host that is being upgraded and has missed heartbeats it is not: it may be rebooting, or cut
+    /// off like others.
+    fn is_known(self) -> bool {
+        self.is_silent() || !self.has_missed()
     }
 }
 
 /// Judges all machines of a site at once.
 ///
 /// A machine past its grace is lost unless more than half of those that could be reached when it fell silent did so within five minutes
-/// of it. Machines that were silent long before were dead by then, and do not count; those that fell silent later could be reached.
+/// of it. Machines that were silent long before were dead by then, and do not count; those that fell silent later could be reached. Those that
+/// miss heartbeats while their host is being upgraded count on neither side.
 pub fn judge(reaches: &BTreeMap<MachineId, Reach>) -> BTreeMap<MachineId, Silence> {
     let sorted = |counts: fn(&Reach) -> bool| {
         let mut silences: Vec<Duration> =
@@ -63,16 +74,16 @@ pub fn judge(reaches: &BTreeMap<MachineId, Reach>) -> BTreeMap<MachineId, Silenc
         silences.sort_unstable();
         silences
     };
-    let (all, silent) = (sorted(|_| true), sorted(|reach| reach.is_silent()));
+    let (known, silent) = (sorted(|reach| reach.is_known()), sorted(|reach| reach.is_silent()));
     let judge_one = |reach: &Reach| {
         if !reach.is_past_grace() {
-            return if reach.silent_for <= HEARD_WITHIN { Silence::Heard } else { Silence::Quiet };
+            return if reach.has_missed() { Silence::Quiet } else { Silence::Heard };
         }
         let first = reach.silent_for.saturating_sub(TOGETHER_WITHIN);
         let last = reach.silent_for.saturating_add(TOGETHER_WITHIN);
         let until = |silences: &[Duration]| silences.partition_point(|silence| *silence <= last);
         let together = until(&silent) - silent.partition_point(|silence| *silence < first);
-        let reachable = until(&all);
+        let reachable = until(&known);
         if 2 * together > reachable { Silence::Mass { silent: together, reachable } } else { Silence::Lost }
     };
     reaches.iter().map(|(machine, reach)| (*machine, judge_one(reach))).collect()
@@ -137,6 +148,18 @@ mod tests {
             judged([upgrading, reach(600, 30), reach(0, 30)]),
             [Silence::Quiet, Silence::Lost, Silence::Heard]
         );
+        // It counts neither as silent nor as reachable while it misses heartbeats.
+        let mass = |silent, reachable| Silence::Mass { silent, reachable };
+        let two = [reach(30, 30), reach(0, 30)];
+        for (upgrading, expected) in [
+            (reach(10, 1200), [Silence::Heard, Silence::Lost, Silence::Heard]),
+            (reach(11, 1200), [Silence::Quiet, Silence::Lost, Silence::Heard]),
+            (reach(1200, 1200), [Silence::Lost, Silence::Lost, Silence::Heard]),
+        ] {
+            assert_eq!(judged([upgrading, two[0], two[1]]), expected, "{upgrading:?}");
+        }
+        assert_eq!(judged([reach(11, 1200), reach(30, 30)]), [Silence::Quiet, mass(1, 1)]);
+        assert_eq!(judged([reach(10, 1200), reach(30, 30)]), [Silence::Heard, Silence::Lost]);
         let longest = reach(u64::MAX, 30);
         assert_eq!(judged([longest, reach(0, 30)]), [Silence::Lost, Silence::Heard]);
     }
@@ -154,7 +177,8 @@ mod tests {
             for (one, silence) in all.iter().zip(judged(reaches)) {
                 let is_silent = |it: &(u64, u64)| if it.1 > 30 { is_past(it) } else { it.0 > 10 };
                 let group = all.iter().filter(|it| is_silent(it) && it.0.abs_diff(one.0) <= 300).count();
-                let reachable = all.iter().filter(|it| it.0 <= one.0 + 300).count();
+                let is_known = |it: &(u64, u64)| is_silent(it) || it.0 <= 10;
+                let reachable = all.iter().filter(|it| is_known(it) && it.0 <= one.0 + 300).count();
                 let expected = match (is_past(one), 2 * group > reachable) {
                     (false, _) if one.0 <= 10 => Silence::Heard,
                     (false, _) => Silence::Quiet,

@@ -35,8 +35,8 @@ pub use schema::{
 };
 pub use section::{Initial, Key, Section};
 pub use value::{
-    Bounded, CommandWords, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelOperator, LabelRequirement,
-    LabelSelector, NatsUrls, NodeNames, NodeSource, Shape, SiteName, StringList, Text,
+    Bounded, CommandWords, FailedNode, FleetSocketRole, Groups, HttpUrl, Interval, Jwks, LabelOperator,
+    LabelRequirement, LabelSelector, NatsUrls, NodeNames, NodeSource, Shape, SiteName, StringList, Text,
 };
 pub use warning::Warning;
 

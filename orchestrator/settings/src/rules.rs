@@ -13,6 +13,9 @@ use super::reboot_commands::command_rules;
 use super::schema::{Nats, Settings, Store, read};
 use super::value::{FailedNode, HttpUrl, NatsUrls};
 
+/// The longest path of a Unix socket, in bytes: the system has 108, and the last one is zero.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
 /// Where the message bus is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NatsMode<'a> {
@@ -130,6 +133,7 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     problems.extend(nats_rules(&read.nats));
     problems.extend(lock_server_rules(&read.fleet_lock));
     problems.extend(public_url_rule(&read.api));
+    problems.extend(fleet_socket_rules(&read.api));
     problems.extend(api_tls_rules(&read.api_tls));
     problems.extend(api_oidc_rules(&read.api_oidc));
     problems.extend(default_group_exists(&read.fleet_lock));
@@ -211,6 +215,21 @@ fn public_url_rule(api: &read::Api<'_>) -> Option<Problem> {
         return None;
     }
     api.public_url.problem("must have neither user and password nor a query (?) or a fragment (#)")
+}
+
+/// The group is that of the socket, and the system limits the length of its path.
+fn fleet_socket_rules(api: &read::Api<'_>) -> impl Iterator<Item = Problem> {
+    let read::Api { fleet_socket, fleet_socket_group, .. } = api;
+    let why = "as there is no socket otherwise";
+    let path = fleet_socket.value.as_ref().and_then(Option::as_ref);
+    let bytes = path.map_or(0, |path| path.as_os_str().len());
+    let too_long =
+        format!("has {bytes} bytes; the path of a Unix socket has at most {SOCKET_PATH_BYTES_MAX}");
+    let problems = [
+        if bytes > SOCKET_PATH_BYTES_MAX { fleet_socket.problem(&too_long) } else { None },
+        fleet_socket_group.needs(fleet_socket, why),
+    ];
+    problems.into_iter().flatten()
 }
 
 /// A certificate needs its key, and `client-ca` needs both.

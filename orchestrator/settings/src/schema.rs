@@ -14,8 +14,8 @@ use super::merged::{Merged, Setting};
 use super::problem::Problem;
 use super::section::{Initial, Key, Schema, Section};
 use super::value::{
-    Bounded, CommandWords, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelSelector, NatsUrls, NodeNames,
-    NodeSource, SiteName, StringList, Text, Value,
+    Bounded, CommandWords, FailedNode, FleetSocketRole, Groups, HttpUrl, Interval, Jwks, LabelSelector,
+    NatsUrls, NodeNames, NodeSource, SiteName, StringList, Text, Value,
 };
 
 /// [`SECTIONS`] with its look-ups.
@@ -119,6 +119,14 @@ sections! {
         /// The URL at which others reach the API, such as that of a proxy. Configuration providers of kind `hooks` are told to call back
         /// there. Without it they are told the address on which it listens.
         "public-url" => public_url: Option<HttpUrl> = Initial::Unset("https://upgrade.example.com");
+        /// The path of a Unix socket for clients of fleet on this machine, which send no tokens. It serves fleet's API below `/v1-alpha/`
+        /// and `/fleet/v1/`, and nothing else. Its directory must exist. The history names the users who call, as `unix:1000 (ada)`.
+        "fleet-socket" => fleet_socket: Option<PathBuf> = Initial::Unset("/run/os-upgrade/fleet.sock");
+        /// The group whose members may connect to it, beside the user of the orchestrator, who must be a member. By default the
+        /// orchestrator's own group.
+        "fleet-socket-group" => fleet_socket_group: Option<Text> = Initial::Unset("fleet");
+        /// What they may do: `viewer`, read, or `admin`, also change units, which run as root on their hosts.
+        "fleet-socket-role" => fleet_socket_role: FleetSocketRole = Initial::Is("viewer");
         /// The most connections at once, 16 to 10000; a sixteenth is reserved for this machine. When all are in use, a new one
         /// replaces an idle one of the address, or IPv6 /64 network, that has the most.
         /// Each connection needs an open file, and the process needs 1256 more.

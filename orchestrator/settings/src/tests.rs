@@ -381,3 +381,31 @@ fn public_urls_are_plain() {
     }
     assert!(of("ftp://h/").unwrap_err().contains("api.public-url: expected an http:// or https:// URL"));
 }
+
+#[test]
+fn fleet_sockets_have_short_paths_and_a_role() {
+    let of = |keys: &str| load_text(&format!("[api]\n{keys}"), &[]);
+    let settings = of("").unwrap().api;
+    assert_eq!((settings.fleet_socket, settings.fleet_socket_group), (None, None));
+    assert_eq!(settings.fleet_socket_role, FleetSocketRole::Viewer);
+    let path = format!("/{}", "s".repeat(106));
+    let settings = of(&format!("fleet-socket = \"{path}\"\nfleet-socket-role = \"admin\"")).unwrap().api;
+    assert_eq!(settings.fleet_socket, Some(path.clone().into()));
+    assert_eq!(settings.fleet_socket_role, FleetSocketRole::Admin);
+    for (keys, expected) in [
+        (
+            format!("fleet-socket = \"{path}s\""),
+            "c.toml:2:16: api.fleet-socket: has 108 bytes; the path of a Unix socket has at most 107",
+        ),
+        (
+            "fleet-socket-group = \"fleet\"".to_owned(),
+            "c.toml:2:22: api.fleet-socket-group: needs api.fleet-socket, as there is no socket otherwise",
+        ),
+        (
+            "fleet-socket = \"s\"\nfleet-socket-role = \"operator\"".to_owned(),
+            "c.toml:3:21: api.fleet-socket-role: expected \"viewer\" or \"admin\", found \"operator\"",
+        ),
+    ] {
+        assert_eq!(of(&keys).unwrap_err(), expected, "{keys}");
+    }
+}

@@ -145,6 +145,15 @@ impl Value for GroupName {
     }
 }
 
+/// What clients of the Unix socket for fleet's API may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FleetSocketRole {
+    /// Read.
+    Viewer,
+    /// Also change units.
+    Admin,
+}
+
 /// Settings that are one of two words.
 macro_rules! words {
     ($($kind:ty: $first:literal => $one:ident, $second:literal => $other:ident;)+) => {
@@ -168,6 +177,7 @@ macro_rules! words {
 
 words! {
     OnFailure: "hold" => Hold, "release" => Release;
+    FleetSocketRole: "viewer" => Viewer, "admin" => Admin;
     FailedNode: "keep-cordoned" => KeepCordoned, "uncordon" => Uncordon;
     Reclaim: "never" => Never, "inventory" => Inventory;
     ApiServerOrder: "first" => First, "last" => Last;

@@ -9,9 +9,10 @@ mod fence;
 mod hooks;
 mod providers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use os_upgrade_kernel::fact::{DesiredFact, EnrolmentFact, RunFact, SecretFact};
 use os_upgrade_kernel::{Fact, Input, ManifestOrder, Poll, Record, State, View, manifests};
 use os_upgrade_protocol::{DesiredFence, HostName, Revision};
@@ -28,6 +29,8 @@ use crate::inventory::Inventory;
 
 /// The most manifests on their way at once.
 const MANIFESTS_MAX: usize = 16;
+/// No further manifest begins while the units on their way with others take more memory, in bytes. Those of one host may.
+const UNITS_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The least time between two looks at which hosts announce which keys.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -37,8 +40,8 @@ pub(crate) struct Delivery {
     /// The instance's name, for people.
     leader: String,
     fence: Fence,
-    /// Hosts whose manifest is on its way under the present fence.
-    publishing: BTreeSet<HostName>,
+    /// Hosts whose manifest is on its way under the present fence, each with the bytes of the units that go with it.
+    publishing: BTreeMap<HostName, usize>,
     /// The manifests that this leader has stored, until the state knows it.
     published: BTreeMap<HostName, Revision>,
     /// Whether there may be manifests to publish.
@@ -55,7 +58,7 @@ impl Delivery {
         Self {
             leader: leader.to_owned(),
             fence: Fence::default(),
-            publishing: BTreeSet::new(),
+            publishing: BTreeMap::new(),
             published: BTreeMap::new(),
             rescan: true,
             providers: Providers::default(),
@@ -116,7 +119,7 @@ impl Delivery {
                     self.published.remove(host);
                     self.rescan = true;
                 }
-                Fact::Desired(_) | Fact::Restoration(_) => self.rescan = true,
+                Fact::Desired(_) | Fact::Restoration(_) | Fact::Unit(_) => self.rescan = true,
                 Fact::Secret(SecretFact::Stored { name, .. }) => self.providers.secret_stored(name, now),
                 Fact::Run(RunFact::Started { hosts, rollout, .. }) if rollout.provider_wait.is_some() => {
                     let hosts = hosts.iter().filter(|entry| entry.skipped.is_none());
@@ -162,25 +165,35 @@ impl Delivery {
 
     fn begin_manifests(&mut self, state: &State, view: &View, (epoch, fence): (u64, u64)) -> Vec<Deliver> {
         let mut begun = Vec::new();
-        if !self.rescan || self.publishing.len() >= MANIFESTS_MAX {
+        if !self.rescan || self.is_busy() {
             return begun;
         }
         for order in manifests(state) {
-            if self.publishing.len() >= MANIFESTS_MAX {
+            if self.is_busy() {
                 return begun;
             }
             // What it has may be right, and this site's state be the old one.
             let is_published = self.published.get(&order.host) == Some(&order.revision);
-            if is_published || self.publishing.contains(&order.host) || state.is_ahead(view, &order.host) {
+            let is_under_way = self.publishing.contains_key(&order.host);
+            if is_published || is_under_way || state.is_ahead(view, &order.host) {
                 continue;
             }
             let Some(manifest) = order.manifest(state) else { continue };
-            self.publishing.insert(order.host.clone());
+            let units = order.new_units(state).into_iter();
+            let units: Vec<_> = units.map(|(id, unit)| (id, Bytes::from(unit.to_payload()))).collect();
+            let bytes = units.iter().map(|(_, content)| content.len()).sum();
+            self.publishing.insert(order.host.clone(), bytes);
             let since = self.fence.first();
-            begun.push(Deliver::Manifest { epoch, fence, since, order, manifest });
+            begun.push(Deliver::Manifest { epoch, fence, since, order, manifest, units });
         }
         self.rescan = false;
         begun
+    }
+
+    /// Whether no further manifest may begin.
+    fn is_busy(&self) -> bool {
+        let bytes: usize = self.publishing.values().sum();
+        self.publishing.len() >= MANIFESTS_MAX || bytes > UNITS_BYTES_MAX
     }
 
     /// A fence was answered. Returns the other site's name when it is found that the stream is another's.

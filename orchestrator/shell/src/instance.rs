@@ -293,7 +293,7 @@ impl Instance {
             Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Worker(message) => {
-                if let WorkerMessage::Heartbeat { host, time: Some(time) } = &message
+                if let WorkerMessage::Heartbeat { host, time: Some(time), .. } = &message
                     && self.inventory.view().hosts.contains_key(host)
                 {
                     let takes_part = self.follower.state.enrolled(host).takes_part();
@@ -535,6 +535,7 @@ impl Instance {
                 self.follower.appended(tip, None);
                 self.dispatcher.begin_leadership(now);
                 self.delivery.leadership_begins(now);
+                self.inventory.leadership_begins();
                 let mut leading = Leading::new();
                 leading.push(Input::LeadershipBegan);
                 leading.push(Input::Settings(self.settings.settings.clone()));
@@ -545,8 +546,10 @@ impl Instance {
             }
             Role::Leading(leading) => {
                 let before = self.out.len();
+                let state_before = self.follower.state.clone();
                 let parts = (&mut self.dispatcher, &mut self.delivery, now);
                 leading.appended((first, tip), parts, &mut self.follower, &mut self.out);
+                self.inventory.graces_changed(&state_before, &self.follower.state);
                 let stored_at = self.clocks.bus_time(now).unwrap_or(now.wall);
                 // What is recorded by a doubtful clock is no witness.
                 for action in self.out[before..].iter().filter(|_| self.decided_by_trusted_clock) {

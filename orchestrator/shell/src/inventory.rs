@@ -1,5 +1,6 @@
 //! The inventory: announcements, heartbeats and versions, folded into the kernel's view.
 
+mod agents;
 mod announced;
 mod surplus;
 
@@ -11,13 +12,14 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_calendar::Zones;
-use os_upgrade_kernel::{Clock, Poll, Reachability, Sealed, SeenHost, SeenNode, Silence, View};
+use os_upgrade_kernel::{Clock, Poll, Reachability, Sealed, SeenHost, SeenNode, Silence, State, View};
 use os_upgrade_protocol::applied::apply_error;
 use os_upgrade_protocol::{
-    Announcement, ApplicationName, Applied, HostName, LongToken, ParseError, Progress, Versions,
+    Announcement, ApplicationName, Applied, HostName, LongToken, ParseError, Progress, UnitReport, Versions,
 };
 use os_upgrade_provider_rules::ProviderName;
 
+use self::agents::Agents;
 pub use self::announced::APPLICATIONS_MAX;
 use self::announced::{Announced, AnnouncedHost, Recorded, Said};
 use self::surplus::Surplus;
@@ -113,6 +115,8 @@ pub enum WorkerMessage {
         host: HostName,
         /// The worker's time when it was sent, if the heartbeat contains it.
         time: Option<DateTime<Utc>>,
+        /// Whether it is that of the agent, which runs units there.
+        units: bool,
     },
     /// Heartbeats and progress may have been lost on the way.
     ReportsLost,
@@ -145,6 +149,7 @@ pub struct Inventory {
     surplus: Surplus,
     unused: Unused,
     life_signs: HashMap<HostName, LifeSign>,
+    agents: Agents,
     /// The total time for which the bus has been connected.
     listened: Duration,
     ticked_at: Option<Duration>,
@@ -258,8 +263,11 @@ impl Inventory {
                 let result = self.progress_reported(&host, &payload);
                 (host, result)
             }
-            WorkerMessage::Heartbeat { host, .. } => {
+            WorkerMessage::Heartbeat { host, time: _, units } => {
                 self.heartbeat(now, &host);
+                if units {
+                    self.agent_heard(&host);
+                }
                 return Ok(());
             }
             WorkerMessage::ReportsLost => {
@@ -404,6 +412,7 @@ impl Inventory {
         // A worker that is not ours may say more, and on several lines.
         for item in &mut applied.items {
             item.error = item.error.take().map(|error| apply_error(&error));
+            item.unit = item.unit.take().map(UnitReport::bounded);
         }
         self.view.applied.insert(host.clone(), Arc::new(applied));
         Ok(())
@@ -435,6 +444,35 @@ impl Inventory {
         self.set_reachability(now, host, Reachability::Reachable, sign);
     }
 
+    /// A heartbeat of an agent. Anybody can send some for hosts that were never announced; those are ignored.
+    fn agent_heard(&mut self, host: &HostName) {
+        if is_known(&self.view, host) {
+            self.agents.heard(host, self.listened);
+            self.agents.show_one(host, &mut self.view.agents, self.listened);
+        }
+    }
+
+    /// This instance begins to lead: from here on the silence of agents is counted.
+    pub(crate) fn leadership_begins(&mut self) {
+        self.agents.leadership_begins(self.listened);
+        self.show_agents();
+    }
+
+    /// The leader has committed a record, which led from `before` to `after`: where the grace of a host has become shorter, as at the release of
+    /// its slot, the silence of its agent is counted from here on.
+    pub(crate) fn graces_changed(&mut self, before: &State, after: &State) {
+        let shorter = before.slots.keys().filter(|host| after.agent_grace(host) < before.agent_grace(host));
+        for host in shorter {
+            self.agents.listen_anew(host, self.listened);
+            self.agents.show_one(host, &mut self.view.agents, self.listened);
+        }
+    }
+
+    fn show_agents(&mut self) {
+        self.agents.show(&mut self.view.agents, self.listened);
+        self.view.agents_awaited_for = self.agents.listened_for(self.listened);
+    }
+
     /// Heartbeats may have been lost, so the silence of hosts up to now proves nothing: they are awaited anew, up to
     /// [`AWAITED_MAX`]. Hosts that were unreachable before stay so.
     fn reports_lost(&mut self, now: Now) {
@@ -445,6 +483,7 @@ impl Inventory {
                 sign.listen_anew(listened);
             }
         }
+        self.agents.reports_lost(listened);
     }
 
     /// Updates reachability, and forgets nodes that have not been seen of late. While the bus is away, silence proves nothing.
@@ -475,6 +514,8 @@ impl Inventory {
         for (host, reachability, sign) in changed {
             self.set_reachability(now, &host, reachability, sign);
         }
+        self.agents.retain(|host| is_known(&self.view, host));
+        self.show_agents();
     }
 
     /// Whether a message that the bus stored `at` is recent.
@@ -523,6 +564,10 @@ impl Inventory {
                 // It goes on if it was silent before.
                 let earlier = self.view.hosts.get(host).and_then(|earlier| earlier.silence);
                 seen.silence = begun().map(|begun| earlier.unwrap_or(begun));
+                if seen.runs_units.is_some() {
+                    self.agents.announced(host, self.listened);
+                    self.agents.show_one(host, &mut self.view.agents, self.listened);
+                }
                 self.view.hosts.insert(host.clone(), seen);
             }
         }
@@ -537,6 +582,11 @@ impl Inventory {
             self.view.hosts.insert(host.clone(), seen);
         }
     }
+}
+
+/// Whether a worker of `host` has ever announced itself, as far as this instance has read. A host that has left may still have an agent.
+fn is_known(view: &View, host: &HostName) -> bool {
+    view.hosts.contains_key(host) || view.left.contains(host)
 }
 
 /// Reads an announcement on the subject of `application` and `host`, which the bus stored `at`.

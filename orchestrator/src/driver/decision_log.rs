@@ -41,6 +41,7 @@ fn log_fact(fact: &Fact) {
         | Fact::Desired(_)
         | Fact::Pause(_)
         | Fact::Secret(_)
+        | Fact::Unit(_)
         | Fact::Control(_)
         | Fact::Restoration(_) => {}
     }

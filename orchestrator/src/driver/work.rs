@@ -287,11 +287,14 @@ impl Work {
                 let outcome = bus.fence_desired(&fence).await;
                 Event::Delivered(Delivered::Fenced { epoch, outcome })
             }),
-            Deliver::Manifest { epoch, fence, since, order, manifest } => self.spawn(|bus| async move {
-                let outcome =
-                    bus.publish_manifest(&order.host, &manifest, &order.replaced, (fence, since)).await;
-                Event::Delivered(Delivered::ManifestPublished { epoch, order, outcome })
-            }),
+            Deliver::Manifest { epoch, fence, since, order, manifest, units } => {
+                self.spawn(|bus| async move {
+                    let (host, replaced) = (&order.host, &order.replaced);
+                    let outcome =
+                        bus.publish_manifest(host, &manifest, &units, replaced, (fence, since)).await;
+                    Event::Delivered(Delivered::ManifestPublished { epoch, order, outcome })
+                });
+            }
             Deliver::Ask { epoch, fence, question } => {
                 let providers = self.adapters.providers.clone();
                 self.spawn(|bus| async move {

@@ -7,9 +7,11 @@ use std::net::SocketAddr;
 use os_upgrade_adapters::cluster::Cluster;
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
 use os_upgrade_adapters::kubernetes::client::BuildError;
+use os_upgrade_api::{FleetSocket, Listeners};
 use os_upgrade_auth::{Authenticator, FileError, Oidc, OidcError, WatchedTokens};
 use os_upgrade_bus::connect::{ConnectError, check_access};
 use os_upgrade_cli::Failure;
+use os_upgrade_platform::local_socket::SocketError;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::Settings;
 use os_upgrade_site::strongbox::Strongbox;
@@ -64,6 +66,9 @@ pub enum SetupError {
         address: SocketAddr,
         source: io::Error,
     },
+    /// The API cannot listen on its Unix socket.
+    #[error("cannot use [api] fleet-socket")]
+    FleetSocket(#[from] SocketError),
 }
 
 impl SetupError {
@@ -86,7 +91,8 @@ impl SetupError {
             | Self::Strongbox(_)
             | Self::LockServer(_)
             | Self::Nats(_)
-            | Self::Files(_) => false,
+            | Self::Files(_)
+            | Self::FleetSocket(_) => false,
         }
     }
 }
@@ -105,11 +111,12 @@ pub(crate) struct Setup {
     pub(super) strongbox: Strongbox,
     pub(super) locks: Option<FleetLockClient>,
     pub(super) nodes: Option<Cluster>,
-    pub(super) listener: TcpListener,
+    pub(super) listeners: Listeners,
 }
 
 impl Setup {
-    /// Reads the files that `settings` name, raises the open-file limit, and listens. Nothing is written.
+    /// Reads the files that `settings` name, raises the open-file limit, and listens. Nothing is written but the Unix socket, which is
+    /// removed once this is dropped.
     ///
     /// # Errors
     /// One of these fails.
@@ -121,9 +128,13 @@ impl Setup {
             strongbox: Strongbox::from_settings(settings)?,
             locks: FleetLockClient::from_settings(&settings.fleet_lock)?,
             nodes: Cluster::from_settings(settings).await?,
-            listener: {
+            listeners: {
                 open_files::raise_limit(settings.api.connections.get().into())?;
-                listen(settings.api.listen).await?
+                // The address comes first: of two instances with the same settings, the second one ends there.
+                Listeners {
+                    tcp: listen(settings.api.listen).await?,
+                    fleet_socket: FleetSocket::from_settings(&settings.api).await?,
+                }
             },
         })
     }

@@ -166,18 +166,20 @@ pub enum Audit {
     Configuration,
     /// Secrets kept and removed, and new keys of the strongbox.
     Strongbox,
-    /// Hosts approved, withdrawn and removed, and nodes that operators had uncordoned.
+    /// Hosts approved, withdrawn and removed, what was approved with them, and nodes that operators had uncordoned.
     Enrolment,
     /// Runs that were due and did not start.
     MissedRuns,
     /// What operators did about the reboot queue, and what became of its entries.
     Reboots,
+    /// Units submitted, stopped, started and destroyed.
+    Units,
 }
 
 impl Audit {
     /// Every kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Slots,
         Self::AllSlots,
         Self::Configuration,
@@ -185,6 +187,7 @@ impl Audit {
         Self::Enrolment,
         Self::MissedRuns,
         Self::Reboots,
+        Self::Units,
     ];
 
     /// The lists in which these facts are.
@@ -197,6 +200,7 @@ impl Audit {
             Self::Enrolment => &[AuditList::Enrolment],
             Self::MissedRuns => &[AuditList::MissedRuns],
             Self::Reboots => &[AuditList::Reboots],
+            Self::Units => &[AuditList::Units],
         }
     }
 

@@ -9,6 +9,7 @@ use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::instance::Event;
 use os_upgrade_worker_rules::{self as rules, DesiredEvent};
 
+use crate::agent::AgentStep;
 use crate::peer::Peer;
 use crate::request::Request;
 use crate::time::Micros;
@@ -64,6 +65,8 @@ pub(crate) enum Item {
     ActOnDelivery,
     /// A provider of kind `hooks` calls back, or something happens to it.
     ActOnHooks,
+    /// An operator does something about units, or agents fall silent.
+    ActOnUnits,
     /// Every instance asks the cluster for its nodes.
     LookAtNodes,
     /// Something happens in the cluster by itself.
@@ -149,6 +152,10 @@ pub(crate) enum Worker {
     Desired(DesiredEvent),
     /// The next event or action about what the host is to have.
     DesiredStep,
+    /// The agent sends its heartbeat, and looks what its host is to have.
+    AgentBeats,
+    /// Systemd has done what the agent has asked for.
+    AgentDone(AgentStep),
     /// A plain worker has finished a command.
     PlainDone {
         sequence: u64,

@@ -281,6 +281,18 @@ bugs! {
     PollRepeated: "poll-repeated", [OrchestratorCrash] => ["asked"], seed 50;
     /// Instead of being polled, a provider is told again of the last spec of a host, to which it has answered.
     SpecToldAgain: "spec-told-again", [] => ["asked"], seed 0;
+    /// A unit that is taken away from a machine counts as stopped at once.
+    StopNotAwaited: "stop-not-awaited", [] => ["apart"], seed 29;
+    /// The heartbeats of an agent are read as those of its host.
+    AgentUnheard: "agent-unheard", [] => ["silent"], seed 0;
+    /// However many agents are silent, each of their machines counts as lost.
+    MassBelieved: "mass-believed", [AgentsSilent] => ["mass"], seed 22;
+    /// Whichever item a host reports of a unit, it counts as the one that it is to have.
+    ReportedIdsUnread: "reported-ids-unread", [] => ["launched"], seed 0;
+    /// Units are placed on the first machine, whatever they ask for.
+    PlacedAnywhere: "placed-anywhere", [] => ["placed"], seed 47;
+    /// A manifest is stored without the units that it names.
+    UnitsUnstored: "units-unstored", [] => ["named"], seed 0;
 }
 
 impl Bug {
@@ -378,6 +390,19 @@ impl Bug {
                 | Self::MembersByPosition
                 | Self::PollRepeated
                 | Self::SpecToldAgain
+        )
+    }
+
+    /// Whether it is one of units.
+    pub(crate) const fn is_of_units(self) -> bool {
+        matches!(
+            self,
+            Self::StopNotAwaited
+                | Self::AgentUnheard
+                | Self::MassBelieved
+                | Self::ReportedIdsUnread
+                | Self::PlacedAnywhere
+                | Self::UnitsUnstored
         )
     }
 

@@ -23,6 +23,7 @@ mod hooks;
 mod journal;
 mod lock_server;
 mod loss;
+mod machines;
 mod missed;
 mod nodes;
 mod order;
@@ -35,6 +36,7 @@ mod secrets;
 mod semaphore;
 mod steps;
 mod turns;
+mod units;
 mod violation;
 mod workers;
 
@@ -79,6 +81,8 @@ use self::secrets::Secrets;
 use self::semaphore::Semaphores;
 use self::steps::Steps;
 use self::turns::Turns;
+pub(crate) use self::units::SeenMachine;
+use self::units::Units;
 pub use self::violation::Violation;
 use self::violation::Violations;
 pub(crate) use self::workers::Begun;
@@ -122,6 +126,7 @@ pub(crate) struct Checker {
     semaphores: Semaphores,
     steps: Steps,
     turns: Turns,
+    units: Units,
     workers: Workers,
     journal_messages_max: u64,
     /// Whether some clock is always right. Otherwise nobody can know that the bus's clock is wrong.
@@ -157,6 +162,7 @@ impl Checker {
             secrets: Secrets::default(),
             steps: Steps::new(plan, &names),
             turns: Turns::default(),
+            units: Units::new(plan),
             workers: Workers::new(&plan.hosts, &names),
             semaphores: Semaphores::new(plan.settings.provider, names),
             journal_messages_max: plan.retention.journal_messages_max,
@@ -228,8 +234,9 @@ impl Checker {
             }
         };
         let (now, state) = (self.now, self.journal.state());
-        let (runs, secrets, queue, pauses) = (&self.runs, &self.secrets, &self.queue, &self.pauses);
-        let context = AnswerContext { called, now, runs, secrets, queue, pauses, state };
+        let (runs, secrets, queue) = (&self.runs, &self.secrets, &self.queue);
+        let (pauses, units) = (&self.pauses, &self.units);
+        let context = AnswerContext { called, now, runs, secrets, queue, pauses, units, state };
         self.violations.record("context.check", context.check(&request, answer));
         if let (Operation::Lock(LockOperation::Lock { group, id }), Ok(_)) = (&request.operation, answer)
             && self.calls.granted(group, id, called)
@@ -306,6 +313,7 @@ impl Checker {
             let _ = before.apply(moment.at, fact);
             self.fact(moment, fact, &before);
         }
+        self.check_peers(&before);
     }
 
     /// The right time.
@@ -636,8 +644,9 @@ impl Checker {
         self.queue.rolled_back();
         self.attempts.rolled_back();
         let of_desired = ["given", "older", "named", "sealed", "succession", "resumed", "delivered"];
+        let of_units = ["apart", "placed", "settled", "still"];
         let others = ["journal", "store", "shown", "log", "S3", "doubled", "live"];
-        self.violations.only(of_desired.into_iter().chain(others).collect());
+        self.violations.only(of_desired.into_iter().chain(of_units).chain(others).collect());
     }
 
     /// Some time after the streams were purged, the instance `unaware`, if any, has not stopped though it knew them.
@@ -676,24 +685,5 @@ impl Checker {
     /// Checks some time after a loss whether each instance has stopped.
     pub(crate) fn check_stopped(&mut self, stopped: &[bool], ends: Ends) {
         self.violations.record("loss.check_stopped", self.loss.check_stopped(stopped, ends));
-    }
-
-    /// `what` must happen eventually and has not.
-    pub(crate) fn never_happened(&mut self, what: &str, state: &str) {
-        self.violations.add(Violation::new("live", format!("never: {what}\n{state}")));
-    }
-
-    /// Of the hosts that are well and to which a slot was open, `starved` were upgraded in none of so many `runs`.
-    pub(crate) fn check_starved(&mut self, starved: &[&HostName], runs: usize, state: &State) {
-        let names: Vec<&str> = starved.iter().map(|host| host.as_str()).collect();
-        let violation =
-            || Violation::new("starved", format!("not in {runs} runs: {}\n{state:#?}", names.join(", ")));
-        let checked = if starved.is_empty() { Ok(()) } else { Err(violation()) };
-        self.violations.record("nights.check_starved", checked);
-    }
-
-    /// The last run has succeeded.
-    pub(crate) fn check_end(&mut self, leader: &State, locks: &LockServer) {
-        self.violations.record("end.check", end::check(leader, self.journal.state(), locks, &self.steps));
     }
 }

@@ -223,6 +223,14 @@ const BEFORE_FORGETTING: usize = 36;
 /// How many of them were found before providers were told of events and called back.
 const BEFORE_HOOKS: usize = 36;
 
+/// How many of them were found before hosts ran units.
+const BEFORE_UNITS: usize = 36;
+
+/// Whether `seed` was found before hosts ran units. In its world none does, so that it stays what it was.
+pub(crate) fn is_older_than_units(seed: u64) -> bool {
+    CORPUS.iter().take(BEFORE_UNITS).any(|found| found.seed == seed)
+}
+
 /// Whether `seed` was found before providers were told of events and called back. In its world all are asked for files, so that it stays
 /// what it was.
 pub(crate) fn is_older_than_hooks(seed: u64) -> bool {

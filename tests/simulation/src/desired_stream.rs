@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use os_upgrade_protocol::{DesiredFence, HostKey, HostName, ItemId, Manifest, Revision};
+use os_upgrade_protocol::{DesiredFence, HostKey, HostName, ItemId, Manifest, Revision, UnitItem};
 use os_upgrade_provider_rules::ProviderName;
 
 /// An item as the stream has it. It is not encrypted: what must be true to open it is compared.
@@ -16,13 +16,20 @@ pub(crate) struct SealedItem {
     pub(crate) content: u64,
 }
 
+/// What an item contains.
+#[derive(Debug, Clone)]
+enum Content {
+    Sealed(SealedItem),
+    Unit(UnitItem),
+}
+
 /// The messages of the stream, and the last report of each host beside it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DesiredStream {
     last: u64,
     fence: Option<(u64, DesiredFence)>,
     manifests: BTreeMap<HostName, (u64, Manifest)>,
-    items: BTreeMap<(HostName, ItemId), (u64, SealedItem)>,
+    items: BTreeMap<(HostName, ItemId), (u64, Content)>,
     /// What each host has reported last of what it has.
     reports: BTreeMap<HostName, Vec<u8>>,
 }
@@ -48,7 +55,14 @@ impl DesiredStream {
     /// Stores an item under the fence at this sequence.
     pub(crate) fn put_item(&mut self, fence: u64, id: ItemId, item: SealedItem) -> Option<u64> {
         let sequence = self.next_under(fence)?;
-        self.items.insert((item.host.clone(), id), (sequence, item));
+        self.items.insert((item.host.clone(), id), (sequence, Content::Sealed(item)));
+        Some(sequence)
+    }
+
+    /// Stores a unit of `host` under the fence at this sequence.
+    pub(crate) fn put_unit(&mut self, fence: u64, host: HostName, id: ItemId, unit: UnitItem) -> Option<u64> {
+        let sequence = self.next_under(fence)?;
+        self.items.insert((host, id), (sequence, Content::Unit(unit)));
         Some(sequence)
     }
 
@@ -110,14 +124,36 @@ impl DesiredStream {
         self.manifests.get(host).map(|(_, manifest)| manifest)
     }
 
-    /// An item of `host`.
+    /// A sealed item of `host`.
     pub(crate) fn item(&self, host: &HostName, id: &ItemId) -> Option<&SealedItem> {
-        self.items.get(&(host.clone(), id.clone())).map(|(_, item)| item)
+        match self.items.get(&(host.clone(), id.clone())) {
+            Some((_, Content::Sealed(item))) => Some(item),
+            Some((_, Content::Unit(_))) | None => None,
+        }
     }
 
-    /// All items, with their ids.
+    /// A unit of `host`.
+    pub(crate) fn unit(&self, host: &HostName, id: &ItemId) -> Option<&UnitItem> {
+        match self.items.get(&(host.clone(), id.clone())) {
+            Some((_, Content::Unit(unit))) => Some(unit),
+            Some((_, Content::Sealed(_))) | None => None,
+        }
+    }
+
+    /// All sealed items, with their ids.
     pub(crate) fn items(&self) -> impl Iterator<Item = (&ItemId, &SealedItem)> {
-        self.items.iter().map(|((_, id), (_, item))| (id, item))
+        self.items.iter().filter_map(|((_, id), (_, content))| match content {
+            Content::Sealed(item) => Some((id, item)),
+            Content::Unit(_) => None,
+        })
+    }
+
+    /// All units, with their hosts and ids.
+    pub(crate) fn units(&self) -> impl Iterator<Item = (&HostName, &ItemId, &UnitItem)> {
+        self.items.iter().filter_map(|((host, id), (_, content))| match content {
+            Content::Unit(unit) => Some((host, id, unit)),
+            Content::Sealed(_) => None,
+        })
     }
 
     /// A host reports what it has.

@@ -189,6 +189,10 @@ faults! {
     ProviderFails: "provider answers an error", occasion 300;
     /// A host is installed anew and has another key.
     KeyChanged: "host gets another key", occasion 1000;
+    /// An agent hangs for a while, and with it its heartbeats. Units go on.
+    AgentSilent: "agent silent", occasion 1000;
+    /// More than half of all agents hang for a while, as if something kept their heartbeats from the leader.
+    AgentsSilent: "most agents silent", occasion 1000;
     /// At its next start a worker finds no state of its configurations. Its key is still there, and so are the configurations.
     DesiredStateLost: "worker's state of configurations lost", occasion 300;
 }
@@ -235,12 +239,18 @@ impl Fault {
         matches!(self, Self::ProviderDown | Self::ProviderSlow | Self::ProviderFails | Self::KeyChanged)
     }
 
+    /// Whether only worlds with units have it.
+    pub(crate) const fn is_of_units(self) -> bool {
+        matches!(self, Self::AgentSilent | Self::AgentsSilent)
+    }
+
     /// Whether any world may have it.
     pub(crate) const fn is_of_every_world(self) -> bool {
         !self.is_of_queue()
             && !self.is_of_cluster()
             && !self.is_of_command()
             && !self.is_of_delivery()
+            && !self.is_of_units()
             && !matches!(self, Self::TimeLost | Self::DesiredStateLost)
     }
 

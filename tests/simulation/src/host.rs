@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{Action as CommandAction, GroupName, HostKey, HostName};
 use os_upgrade_worker_rules::{self as rules, WorkerConfig, WorkerLogic};
 
+use crate::agent::Agent;
 use crate::desired_worker::{self, DesiredWorker};
 use crate::plan::{HostPlan, application, host_name};
 use crate::steer_plan::Ailment;
@@ -60,6 +61,8 @@ pub(crate) struct Host {
     pub(crate) desired_disk: Option<Vec<u8>>,
     /// The part of the worker's process that applies it.
     pub(crate) desired: Option<Box<DesiredWorker>>,
+    /// Its agent, if it runs units, and its systemd.
+    pub(crate) agent: Option<Box<Agent>>,
     /// The number of the content that it has of each name.
     pub(crate) contents: BTreeMap<String, u64>,
     /// Those of these names of which its worker has lost the state. It does not revoke what it does not know.
@@ -132,6 +135,7 @@ impl Host {
             earlier_keys: 0,
             desired_disk: None,
             desired: None,
+            agent: None,
             contents: BTreeMap::new(),
             forgotten: BTreeSet::new(),
         }

@@ -4,6 +4,7 @@
 //! thread, and one seed decides everything, so that every run can be repeated. [`checker`] watches.
 
 mod agenda;
+mod agent;
 mod bug;
 mod bus;
 mod checker;
@@ -36,6 +37,7 @@ mod steer_plan;
 mod tally;
 mod time;
 mod trace;
+mod unit_plan;
 mod world;
 
 pub use bug::Bug;

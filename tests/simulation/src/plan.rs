@@ -25,6 +25,7 @@ use crate::outage_plan::OutagePlan;
 use crate::queue_plan::QueuePlan;
 use crate::steer_plan::{Ailment, BadHost, SteerPlan};
 use crate::time::{MILLI, Micros, SECOND};
+use crate::unit_plan::UnitPlan;
 
 /// A world, before anything happens in it.
 #[derive(Debug, Clone)]
@@ -65,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) outage: Option<OutagePlan>,
     /// Who says what hosts are to have, if anybody does.
     pub(crate) delivery: Option<DeliveryPlan>,
+    /// The units, if hosts run some.
+    pub(crate) units: Option<UnitPlan>,
     /// Operators who steer runs, if there are any.
     pub(crate) steer: Option<SteerPlan>,
     /// FleetLock clients. Some have the names of hosts.
@@ -91,6 +94,9 @@ pub(crate) struct HostPlan {
     /// Whether its worker announces the boot that it runs in.
     pub(crate) announces_boot: bool,
 }
+
+/// How many hosts a world with units has at least.
+const MACHINES_MIN: usize = 3;
 
 /// From so short that many boots take longer to so long that none does.
 const BOOT_TIMEOUTS: [WholeSeconds; 3] =
@@ -144,6 +150,7 @@ impl Plan {
             command: None,
             outage: None,
             delivery: None,
+            units: None,
             steer: None,
             clients: draw_clients(rng),
             client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
@@ -272,6 +279,30 @@ impl Plan {
         self
     }
 
+    /// The plan with hosts that run units. These take no configuration: a host has one report, and it is its agent's.
+    pub(crate) fn with_units(mut self, rng: &mut Rng) -> Self {
+        // Between fewer there is little to choose. The nodes of a cluster were drawn with the hosts.
+        while self.cluster.is_none() && self.hosts.len() < MACHINES_MIN {
+            self.hosts.push(HostPlan::draw(rng));
+        }
+        let units = UnitPlan::draw(rng, self.hosts.len());
+        if let Some(delivery) = &mut self.delivery {
+            delivery.configures.resize(self.hosts.len(), false);
+            for (configures, has_agent) in delivery.configures.iter_mut().zip(&units.agents) {
+                *configures &= !has_agent;
+            }
+        }
+        self.units = Some(units);
+        if !self.rates.is_empty() {
+            for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_units()) {
+                if rng.bool() {
+                    self.rates.insert(fault, 1 + rng.u32(..fault.rate_max()));
+                }
+            }
+        }
+        self
+    }
+
     /// The plan with a command that reboots the hosts of the queue.
     pub(crate) fn with_command(mut self, rng: &mut Rng) -> Self {
         let command = CommandPlan::draw(rng);
@@ -348,6 +379,9 @@ impl Plan {
         if bug.is_of_delivery() {
             self = self.with_delivery_bug(bug);
         }
+        if bug.is_of_units() {
+            self = self.with_unit_bug();
+        }
         if bug == Bug::FailedCounted {
             self.settings.provider = LockProvider::Embedded;
             self.settings.on_failure = OnFailure::Hold;
@@ -395,6 +429,19 @@ impl Plan {
                 delivery.plant_hooks(bug);
                 self.config.config_providers.clone_from(&delivery.providers);
             }
+        }
+        self
+    }
+
+    /// The plan for a bug of units: every host runs some, and much happens.
+    fn with_unit_bug(mut self) -> Self {
+        self.settings.auto_approve = true;
+        if let Some(delivery) = &mut self.delivery {
+            delivery.configures.fill(false);
+        }
+        if let Some(units) = &mut self.units {
+            units.agents.fill(true);
+            (units.act_every, units.job_max) = (2 * SECOND, 10 * SECOND);
         }
         self
     }

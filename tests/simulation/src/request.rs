@@ -81,8 +81,15 @@ pub(crate) enum DesiredRequest {
     Fence { epoch: u64, fence: DesiredFence },
     /// The second half: the fence is stored if the last one has the sequence `expected`.
     FenceOver { epoch: u64, expected: u64, fence: DesiredFence },
-    /// The first half of publishing a manifest: it is stored.
-    Manifest { epoch: u64, fence: u64, since: u64, order: ManifestOrder, manifest: Manifest },
+    /// The first half of publishing a manifest: it is stored, after the units that it names and that may not be there yet, if there are any.
+    Manifest {
+        epoch: u64,
+        fence: u64,
+        since: u64,
+        order: ManifestOrder,
+        manifest: Manifest,
+        units: Vec<(ItemId, Bytes)>,
+    },
     /// The second half: what it does not name is deleted.
     Sweep { epoch: u64, since: u64, order: ManifestOrder, manifest: Manifest },
     /// A provider is asked. It is no part of the bus.

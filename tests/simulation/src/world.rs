@@ -2,6 +2,8 @@
 
 mod act;
 mod act_on_delivery;
+mod act_on_units;
+mod agents;
 mod arrive;
 mod calls;
 mod cluster;
@@ -21,6 +23,7 @@ mod sabotage_cluster;
 mod sabotage_delivery;
 mod sabotage_hooks;
 mod sabotage_queue;
+mod sabotage_units;
 mod steer;
 mod work;
 
@@ -58,6 +61,7 @@ use crate::request::{Answer, Request};
 use crate::steer_plan;
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
 use crate::trace::{Recording, Trace};
+use crate::unit_plan;
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -185,6 +189,7 @@ impl World {
         }
         self.begin_cluster();
         self.begin_delivery();
+        self.begin_units();
         for client in 0..self.plan.clients.len() {
             let every = self.plan.client_every;
             self.after(every, Item::Client { client });
@@ -267,6 +272,7 @@ impl World {
             Item::Steer => self.steer(),
             Item::ActOnDelivery => self.act_on_delivery(),
             Item::ActOnHooks => self.act_on_hooks(),
+            Item::ActOnUnits => self.act_on_units(),
             Item::LookAtNodes => self.look_at_nodes(),
             Item::ActOnCluster => self.act_on_cluster(),
             Item::ClusterBack => self.cluster_back(),
@@ -361,7 +367,7 @@ fn draw_plan(seed: u64, bug: Option<Bug>, rng: &mut Rng) -> Plan {
     }
     let mut of_delivery = delivery_plan::stream(seed);
     let has_delivery = match bug {
-        Some(bug) => bug.is_of_delivery(),
+        Some(bug) => bug.is_of_delivery() || bug.is_of_units(),
         None => of_delivery.u32(..5) < 2 && !corpus::is_older_than_delivery(seed),
     };
     if has_delivery {
@@ -380,6 +386,14 @@ fn draw_plan(seed: u64, bug: Option<Bug>, rng: &mut Rng) -> Plan {
     };
     if has_hooks {
         plan = plan.with_hooks(&mut of_hooks);
+    }
+    let mut of_units = unit_plan::stream(seed);
+    let has_units = match bug {
+        Some(bug) => bug.is_of_units(),
+        None => has_delivery && of_units.u32(..2) == 0 && !corpus::is_older_than_units(seed),
+    };
+    if has_units {
+        plan = plan.with_units(&mut of_units);
     }
     match bug {
         Some(bug) => plan.with_bug(bug),

@@ -54,8 +54,13 @@ fn new_seeds_pass_with_every_fault() {
     assert!(tally.by_command > seeds / 10, "{} reboots by command", tally.by_command);
     assert!(tally.drained > seeds / 2, "{} drains", tally.drained);
     assert!(tally.configured > seeds / 2, "{} items were applied", tally.configured);
-    let told = tally.asked.get("hooks.called").copied().unwrap_or_default();
+    let asked = |check: &str| tally.asked.get(check).copied().unwrap_or_default();
+    let told = asked("hooks.called");
     assert!(told > seeds, "providers were told of {told} events");
+    let (placed, begun, lost) = (asked("units.placed"), asked("units.begins"), asked("units.lost"));
+    assert!(placed > seeds / 2, "units were placed {placed} times");
+    assert!(begun > seeds / 2, "units began to run {begun} times");
+    assert!(lost > seeds / 50, "{lost} machines were lost");
     assert!(tally.missed > seeds / 20, "{} missed runs were recorded", tally.missed);
     assert!(tally.scheduled > seeds / 4, "{} runs were started by a window", tally.scheduled);
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::json::parse_bounded;
+use crate::json::{is_false, parse_bounded};
 use crate::limits::ANNOUNCEMENT_BYTES_MAX;
 use crate::{ApplicationName, GroupName, HostKey, HostName, ParseError};
 
@@ -45,6 +45,10 @@ pub struct Announcement {
     /// Whether it takes a `reboot` that names the boot to leave.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reboots_on_request: bool,
+    /// Whether it runs units that are placed on the host, and sends heartbeats with `units`. One application of a host does; `machine-id`
+    /// says which machine the host is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub runs_units: bool,
     /// The key to which configuration for the host is sealed, if it takes some. One application of a host does.
     #[serde(default, deserialize_with = "known_key", skip_serializing_if = "Option::is_none")]
     pub configures: Option<HostKey>,
@@ -55,11 +59,6 @@ pub struct Announcement {
     /// host needs an operator and not another reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reboot_ineffective: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// A key of a form that only newer orchestrators know is none, and the announcement counts otherwise.
@@ -90,6 +89,7 @@ impl Announcement {
             time: None,
             heartbeats: false,
             reboots_on_request: false,
+            runs_units: false,
             configures: None,
             reboot_required: None,
             reboot_ineffective: None,
@@ -128,8 +128,8 @@ mod tests {
         let full = concat!(
             r#"{"host":"h01","application":"os-upgrade-debian","machine-id":"m","boot-id":"b","#,
             r#""addresses":["10.0.0.1"],"labels":{"rack":"r1"},"group":"default","time":"2026-11-21T05:00:00Z","#,
-            r#""heartbeats":true,"reboots-on-request":true,"configures":"-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s","#,
-            r#""reboot-required":"a new kernel"}"#
+            r#""heartbeats":true,"reboots-on-request":true,"runs-units":true,"#,
+            r#""configures":"-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s","reboot-required":"a new kernel"}"#
         );
         let parsed = Announcement::parse(full.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(parsed.to_payload()).unwrap(), full);

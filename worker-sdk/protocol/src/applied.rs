@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::parse_bounded;
-use crate::limits::{APPLIED_BYTES_MAX, APPLY_ERROR_BYTES_MAX, ITEMS_MAX};
+use crate::limits::{APPLIED_BYTES_MAX, APPLY_ERROR_BYTES_MAX, ITEMS_MAX, UNIT_WORD_BYTES_MAX, bounded};
 use crate::text::one_line;
 use crate::{ItemId, ItemKind, ParseError, Revision};
 
@@ -16,7 +16,8 @@ pub struct Applied {
     /// The newest manifest that it has accepted.
     #[serde(flatten)]
     pub revision: Revision,
-    /// What it has, or should have by that manifest.
+    /// What it has, or should have by that manifest. A unit that the host has or runs is among it, whatever the manifest says; a unit that is
+    /// not does not run there.
     pub items: Vec<AppliedItem>,
     /// Why it does not follow the manifest that it has read since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,6 +50,42 @@ pub struct AppliedItem {
     /// Why what the manifest says of it is not in force, on one line of at most [`APPLY_ERROR_BYTES_MAX`]; absent if it is, or is about to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What a unit does; absent for other kinds, and if the host does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<UnitReport>,
+}
+
+/// What a unit does on its host: `{"state":"launched","load":"loaded","active":"active","sub":"running"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitReport {
+    pub state: ReportedState,
+    /// The `LoadState` of systemd, one word of at most [`UNIT_WORD_BYTES_MAX`], as the others.
+    pub load: String,
+    /// The `ActiveState` of systemd.
+    pub active: String,
+    /// The `SubState` of systemd.
+    pub sub: String,
+}
+
+/// How far the agent has come with a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReportedState {
+    /// It is still there, and is on its way out or not loaded yet.
+    Inactive,
+    /// It is there, and the agent has not started it.
+    Loaded,
+    /// The agent has started it for its contents, its placement and this boot, however that ended.
+    Launched,
+}
+
+impl UnitReport {
+    /// The same with each word as a report may have it.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        let word = |word: String| one_bounded_line(&word, UNIT_WORD_BYTES_MAX);
+        Self { state: self.state, load: word(self.load), active: word(self.active), sub: word(self.sub) }
+    }
 }
 
 impl Applied {
@@ -73,12 +110,17 @@ impl Applied {
 
 /// `error` as a report says it.
 pub fn apply_error(error: &str) -> String {
-    crate::limits::bounded(&one_line(error, APPLY_ERROR_BYTES_MAX), APPLY_ERROR_BYTES_MAX)
+    one_bounded_line(error, APPLY_ERROR_BYTES_MAX)
+}
+
+fn one_bounded_line(text: &str, bytes_max: usize) -> String {
+    bounded(&one_line(text, bytes_max), bytes_max)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{CONFIGURATIONS_MAX, UNITS_MAX};
 
     #[test]
     fn reports_are_read_back() {
@@ -93,17 +135,60 @@ mod tests {
         assert_eq!(Applied::parse(newer.as_bytes()).unwrap().refused, Some(ManifestRefusal::Other));
     }
 
-    /// The longest report that a worker makes can be read.
+    #[test]
+    fn units_are_reported() {
+        let payload = concat!(
+            r#"{"site":"hall-1","epoch":0,"sequence":7,"items":[{"kind":"unit","name":"app.service","id":"unit-0-7","#,
+            r#""unit":{"state":"launched","load":"loaded","active":"active","sub":"running"}},"#,
+            r#"{"kind":"unit","name":"net.service","error":"no such user"}]}"#
+        );
+        let report = Applied::parse(payload.as_bytes()).unwrap();
+        let states: Vec<_> = report.items.iter().map(|item| item.unit.as_ref().map(|it| it.state)).collect();
+        assert_eq!(states, [Some(ReportedState::Launched), None]);
+        assert_eq!(String::from_utf8(report.to_payload()).unwrap(), payload);
+        let unknown = payload.replace("launched", "asleep");
+        assert!(matches!(Applied::parse(unknown.as_bytes()), Err(ParseError::Json(_))));
+    }
+
+    #[test]
+    fn words_about_units_are_bounded() {
+        let long = "\u{1b}[2J\n".repeat(40);
+        let report = UnitReport {
+            state: ReportedState::Loaded,
+            load: long.clone(),
+            active: "active".to_owned(),
+            sub: long,
+        };
+        let bounded = report.bounded();
+        assert_eq!(bounded.active, "active");
+        for word in [bounded.load, bounded.sub] {
+            let is_plain = !word.chars().any(char::is_control);
+            assert!(is_plain && word.len() <= UNIT_WORD_BYTES_MAX, "{word:?}");
+        }
+    }
+
+    /// The longest report that a worker makes of as many items as a host may have can be read.
     #[test]
     fn longest_reports_fit() {
         let name = "\u{e4}".repeat(127);
-        let item = |number: usize| AppliedItem {
+        let word = || "\"".repeat(UNIT_WORD_BYTES_MAX);
+        let configuration = |number: usize| AppliedItem {
             kind: ItemKind::Configuration,
             name: format!("{name}{}", number % 10),
             id: Some(ItemId::new(&"x".repeat(64)).unwrap()),
             error: Some(apply_error(&"\\\u{1}\n".repeat(1_000))),
+            unit: None,
         };
-        let items = (0..ITEMS_MAX).map(item).collect();
+        let state = ReportedState::Launched;
+        let unit = |number: usize| AppliedItem {
+            kind: ItemKind::Unit,
+            name: format!("{}{number:03}.service", "\\".repeat(244)),
+            id: Some(ItemId::new(&"x".repeat(64)).unwrap()),
+            error: Some(apply_error(&"\\".repeat(1_000))),
+            unit: Some(UnitReport { state, load: word(), active: word(), sub: word() }),
+        };
+        let units = (0..UNITS_MAX).map(unit);
+        let items = (0..CONFIGURATIONS_MAX).map(configuration).chain(units).collect();
         let report = Applied {
             site: name.clone(),
             revision: Revision { epoch: u64::MAX, sequence: u64::MAX },
@@ -117,7 +202,7 @@ mod tests {
     fn reports_that_are_none_are_refused() {
         let items = vec![r#"{"kind":"configuration","name":"a"}"#; 2 * ITEMS_MAX + 1].join(",");
         let many = format!(r#"{{"site":"a","epoch":0,"sequence":1,"items":[{items}]}}"#);
-        assert_eq!(Applied::parse(many.as_bytes()).unwrap_err().to_string(), "more than 512 items");
+        assert_eq!(Applied::parse(many.as_bytes()).unwrap_err().to_string(), "more than 1024 items");
         for json in [
             "",
             "[]",

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::json::parse_bounded;
+use crate::json::{is_false, parse_bounded};
 use crate::limits::HEARTBEAT_BYTES_MAX;
 
 /// A heartbeat as sent: `{"time":"2026-11-21T02:00:00.250Z"}`. An empty payload is one as well.
@@ -12,6 +12,10 @@ pub struct Heartbeat {
     /// The worker's time when it was sent. Orchestrators compare their own clock with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<DateTime<Utc>>,
+    /// Whether it is the agent's, which runs units: it is sent every five seconds. Another one says of the host that it is there, and nothing
+    /// of its agent.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub units: bool,
 }
 
 impl Heartbeat {
@@ -34,13 +38,20 @@ mod tests {
     #[test]
     fn heartbeats_are_read_whatever_they_contain() {
         let time = DateTime::from_timestamp_millis(1_800_000_000_250);
-        let sent = Heartbeat { time }.to_payload();
-        assert_eq!(String::from_utf8(sent.clone()).unwrap(), r#"{"time":"2027-01-15T08:00:00.250Z"}"#);
-        assert_eq!(Heartbeat::read(&sent), Heartbeat { time });
-        assert_eq!(Heartbeat::read(br#"{"time":"2027-01-15T08:00:00.250Z","load":3}"#), Heartbeat { time });
+        for (units, expected) in [
+            (false, r#"{"time":"2027-01-15T08:00:00.250Z"}"#),
+            (true, r#"{"time":"2027-01-15T08:00:00.250Z","units":true}"#),
+        ] {
+            let heartbeat = Heartbeat { time, units };
+            let sent = heartbeat.to_payload();
+            assert_eq!(String::from_utf8(sent.clone()).unwrap(), expected);
+            assert_eq!(Heartbeat::read(&sent), heartbeat);
+        }
+        let more = br#"{"time":"2027-01-15T08:00:00.250Z","load":3}"#;
+        assert_eq!(Heartbeat::read(more), Heartbeat { time, units: false });
         let long =
             format!(r#"{{"time":"2027-01-15T08:00:00.250Z","x":"{}"}}"#, "x".repeat(HEARTBEAT_BYTES_MAX));
-        for unusable in ["", "{}", "[", "7", r#"{"time":7}"#, r#"{"time":"soon"}"#, &long] {
+        for unusable in ["", "{}", "[", "7", r#"{"time":7}"#, r#"{"time":"soon"}"#, r#"{"units":1}"#, &long] {
             assert_eq!(Heartbeat::read(unusable.as_bytes()), Heartbeat::default(), "{unusable}");
         }
     }

@@ -1,4 +1,4 @@
-//! Parsing JSON from untrusted senders.
+//! Parsing JSON from untrusted senders, and what serde asks when it writes some.
 
 use serde::Deserialize;
 use serde::de::Error as _;
@@ -29,6 +29,12 @@ pub(crate) fn parse_bounded<'de, T: Deserialize<'de>>(
         return Err(ParseError::TooLarge { limit });
     }
     object(payload).map_err(ParseError::Json)
+}
+
+/// Whether `value` is left out when it is written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+pub(crate) const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// Reads a JSON object. Two things that serde accepts are rejected: a list, whose items would become the fields in

@@ -11,9 +11,17 @@ pub const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
 /// A map of package versions.
 pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
 /// A manifest.
-pub const MANIFEST_BYTES_MAX: usize = 128 * 1024;
+pub const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 /// The items of a manifest, as a number.
-pub const ITEMS_MAX: usize = 256;
+pub const ITEMS_MAX: usize = CONFIGURATIONS_MAX + UNITS_MAX;
+/// The configurations among them.
+pub const CONFIGURATIONS_MAX: usize = 256;
+/// The units among them.
+pub const UNITS_MAX: usize = 256;
+/// The contents of a unit.
+pub const UNIT_BYTES_MAX: usize = 64 * 1024;
+/// An item of kind `unit`: JSON may need six bytes for a byte of the contents.
+pub const UNIT_ITEM_BYTES_MAX: usize = 6 * UNIT_BYTES_MAX + 4 * 1024;
 /// The content of an item, without the line that says what it is.
 pub const ITEM_BYTES_MAX: usize = 512 * 1024;
 /// That line.
@@ -21,9 +29,11 @@ pub const CONTENT_HEADER_BYTES_MAX: usize = 32 * 1024;
 /// A message with a sealed item, with its headers.
 pub const ITEM_MESSAGE_BYTES_MAX: usize = ITEM_BYTES_MAX + CONTENT_HEADER_BYTES_MAX + 4 * 1024;
 /// A host's report on what it has applied.
-pub const APPLIED_BYTES_MAX: usize = 256 * 1024;
+pub const APPLIED_BYTES_MAX: usize = 640 * 1024;
 /// Why an item could not be applied, in such a report.
 pub const APPLY_ERROR_BYTES_MAX: usize = 256;
+/// A word of systemd about a unit, in such a report.
+pub const UNIT_WORD_BYTES_MAX: usize = 32;
 /// The id of a run, or of an item.
 pub const ID_BYTES_MAX: usize = 64;
 /// A progress message.

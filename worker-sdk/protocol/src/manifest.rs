@@ -67,6 +67,8 @@ impl From<ItemId> for String {
 pub enum ItemKind {
     /// Configuration, which the worker's handler gets.
     Configuration,
+    /// A unit, which an agent runs. Its item is a [`UnitItem`](crate::UnitItem), and is not sealed.
+    Unit,
     /// Something that only newer workers know. It is left alone, and reported as such.
     #[serde(other)]
     Other,
@@ -76,6 +78,7 @@ impl fmt::Display for ItemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Configuration => "configuration",
+            Self::Unit => "unit",
             Self::Other => "other",
         })
     }
@@ -88,7 +91,7 @@ pub struct Item {
     /// What it is called, unique within its kind.
     pub name: String,
     pub id: ItemId,
-    /// When it was sealed. What was sealed for another place in this order cannot be opened.
+    /// When it was sealed, or a unit stored. What was sealed for another place in this order cannot be opened.
     #[serde(flatten)]
     pub sealed: Revision,
 }
@@ -136,6 +139,7 @@ impl Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{CONFIGURATIONS_MAX, NAME_BYTES_MAX, UNITS_MAX};
 
     fn with_items(items: &str) -> Result<Manifest, ParseError> {
         Manifest::parse(
@@ -161,9 +165,27 @@ mod tests {
     /// Kinds of newer orchestrators are no error: the others of the manifest count.
     #[test]
     fn unknown_kinds_are_kept_apart() {
-        let two = r#"{"kind":"unit","name":"a","id":"1","epoch":0,"sequence":1},{"kind":"disk","name":"a","id":"2","epoch":0,"sequence":1}"#;
-        let kinds: Vec<_> = with_items(two).unwrap().items.iter().map(|item| item.kind).collect();
-        assert_eq!(kinds, [ItemKind::Other, ItemKind::Other]);
+        let item = |kind: &str| format!(r#"{{"kind":"{kind}","name":"a","id":"1","epoch":0,"sequence":1}}"#);
+        let three = ["unit", "volume", "disk"].map(item).join(",");
+        let kinds: Vec<_> = with_items(&three).unwrap().items.iter().map(|item| item.kind).collect();
+        assert_eq!(kinds, [ItemKind::Unit, ItemKind::Other, ItemKind::Other]);
+    }
+
+    /// As many items as a host may have can be read, however long their names are.
+    #[test]
+    fn fullest_manifests_fit() {
+        let newest = Revision { epoch: u64::MAX, sequence: u64::MAX };
+        let id = ItemId::new(&"x".repeat(ID_BYTES_MAX)).unwrap();
+        let item = |kind, name| Item { kind, name, id: id.clone(), sealed: newest };
+        // Providers have short names of plain letters.
+        let configurations = (0..CONFIGURATIONS_MAX)
+            .map(|number| item(ItemKind::Configuration, format!("{}{number:03}", "x".repeat(61))));
+        let units = (0..UNITS_MAX)
+            .map(|number| item(ItemKind::Unit, format!("{}{number:03}.service", "\\".repeat(244))));
+        let items = configurations.chain(units).collect();
+        let manifest = Manifest { site: "\"".repeat(NAME_BYTES_MAX), revision: newest, items };
+        assert_eq!(manifest.items.len(), ITEMS_MAX);
+        assert_eq!(Manifest::parse(&manifest.to_payload()).unwrap(), manifest);
     }
 
     #[test]
@@ -177,8 +199,12 @@ mod tests {
         };
         assert!(with_items(&many(ITEMS_MAX)).is_ok());
         for (items, expected) in [
-            (many(ITEMS_MAX + 1), "more than 256 items"),
+            (many(ITEMS_MAX + 1), "more than 512 items"),
             (format!("{},{}", item("a", "1"), item("a", "2")), "two items of one kind and name"),
+            (
+                [item("a", "1"), item("a", "2")].join(",").replace("configuration", "unit"),
+                "two items of one kind and name",
+            ),
             (item("", "1"), "the name of an item: a name must not be empty"),
         ] {
             assert_eq!(with_items(&items).unwrap_err().to_string(), expected, "{items}");

@@ -140,11 +140,13 @@ impl DesiredLogic {
         }
         let desired = self.manifest.iter().flat_map(|manifest| &manifest.items).map(|item| match item.kind {
             ItemKind::Configuration => self.reported(&item.name),
-            ItemKind::Other => AppliedItem {
+            // This worker runs no units.
+            ItemKind::Unit | ItemKind::Other => AppliedItem {
                 kind: ItemKind::Other,
                 name: item.name.clone(),
                 id: None,
                 error: Some("this worker knows no items of this kind".to_owned()),
+                unit: None,
             },
         });
         let others = self.file.configurations.keys().filter(|name| self.desired(name).is_none());
@@ -168,6 +170,7 @@ impl DesiredLogic {
             name: name.to_owned(),
             id,
             error: error.filter(|_| !is_in_force).map(|error| apply_error(error)),
+            unit: None,
         }
     }
 

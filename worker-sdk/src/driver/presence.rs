@@ -32,7 +32,7 @@ pub(super) async fn heartbeats(bus: Bus, host: HostName) {
     let mut link = bus.link();
     loop {
         let epoch = link.borrow_and_update().epoch;
-        let heartbeat = Heartbeat { time: Some(Utc::now()) };
+        let heartbeat = Heartbeat { time: Some(Utc::now()), units: false };
         bus.send(subject.clone(), heartbeat.to_payload().into()).await;
         let reconnected = link.wait_for(|link| link.connected && link.epoch != epoch);
         // A reconnect and the timeout both mean that it is time for the next one.

@@ -50,6 +50,7 @@ fn applied(name: &str, id: Option<&str>, error: Option<&str>) -> AppliedItem {
         name: name.to_owned(),
         id: id.map(|id| ItemId::new(id).unwrap()),
         error: error.map(str::to_owned),
+        unit: None,
     }
 }
 

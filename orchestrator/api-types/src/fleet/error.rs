@@ -49,7 +49,7 @@ impl fmt::Display for Methods {
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The page token is none.
+    /// The page token is not one that this API gives.
     #[error("invalid value of nextPageToken query parameter: {0}")]
     PageToken(PageTokenError),
     /// The media type is another one.
@@ -58,15 +58,15 @@ pub enum FleetError {
     /// The body cannot be read.
     #[error("{0}")]
     RequestBody(RequestBodyError),
-    /// The name is no unit's.
+    /// No unit can have this name.
     #[error("{0}")]
     Name(UnitNameError),
     /// In v1: the body names another unit than the URL.
     #[error("the URL names the unit {url:?}, and the body {body:?}")]
     NamesDiffer {
-        /// The name in the URL.
+        /// The name in the URL, or its beginning.
         url: String,
-        /// The name in the body.
+        /// The name in the body, or its beginning.
         body: String,
     },
     /// The contents are no unit file.
@@ -84,7 +84,7 @@ pub enum FleetError {
     /// In v1-alpha: the unit has other contents than the request expects.
     #[error("the unit has other contents than fileContents")]
     ContentsDiffer,
-    /// The unit exists, and the request says nothing about it.
+    /// In v1: the unit exists, and the request neither has other options nor names a state.
     #[error("must provide desiredState to update existing unit")]
     NoDesiredState,
     /// There is no such unit.

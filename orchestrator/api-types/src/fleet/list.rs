@@ -17,7 +17,7 @@ impl ListQuery {
     /// Reads the decoded parameters of a query. Of several values of a filter the first one counts, and an empty one is none.
     ///
     /// # Errors
-    /// The page token is none of this API, or there are several.
+    /// The page token is not one that this API gives, or there are several.
     pub fn read(parameters: &[(String, String)]) -> Result<Self, PageTokenError> {
         let values = |name: &'static str| {
             let named = parameters.iter().filter(move |(key, _)| key == name);

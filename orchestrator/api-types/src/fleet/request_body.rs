@@ -4,8 +4,10 @@ use os_upgrade_protocol::json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::route::Dialect;
+
 /// Largest body of a request, in bytes. The options of a unit of 64 KiB may take fifteen times as much in JSON.
-pub const REQUEST_BYTES_MAX: usize = 1024 * 1024;
+pub const REQUEST_BYTES_MAX: usize = Dialect::Fleet.body_bytes_max();
 
 /// Why a body is not what the request needs.
 #[derive(Debug, thiserror::Error)]

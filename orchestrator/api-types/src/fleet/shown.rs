@@ -1,4 +1,4 @@
-//! What both dialects show, before either of them has its say about names and shape.
+//! What both dialects show. Each of them names and arranges it in its own way.
 
 use std::collections::BTreeMap;
 

@@ -2,17 +2,17 @@
 //!
 //! The shapes here are public, and do not follow the journal's.
 
-use std::fmt;
+mod event_id;
+
 use std::str::FromStr;
 
-use chrono::{DateTime, Utc};
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::EntryStep;
 use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
-use os_upgrade_kernel::{FactCursor, HostStatus, RestoreSource, RunResult};
+use os_upgrade_kernel::{HostStatus, RestoreSource, RunResult};
 use os_upgrade_protocol::{Action, HostName, RunId};
 use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use strum::VariantNames as _;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
@@ -26,6 +26,8 @@ use crate::text::{
     RebootStepWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
 };
 use crate::word::{Behalf, Word};
+
+pub use self::event_id::{BadEventId, EventId};
 
 /// The media type of Server-Sent Events.
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -126,60 +128,6 @@ impl FromStr for Kinds {
 }
 
 impl<'de> Deserialize<'de> for Kinds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-    }
-}
-
-/// The id of an event. As text `<epoch>.<sequence>.<place>`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventId {
-    /// Identifies the journal: when it was created, in nanoseconds since 1970.
-    pub epoch: i64,
-    /// The fact in the journal that the event tells of.
-    pub fact: FactCursor,
-}
-
-impl EventId {
-    /// The epoch of the journal that was created at this time.
-    pub fn epoch_of(journal_created_at: DateTime<Utc>) -> i64 {
-        journal_created_at.timestamp_nanos_opt().unwrap_or_default()
-    }
-}
-
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}.{}", self.epoch, self.fact)
-    }
-}
-
-/// Text that is no id of an event.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not the id of an event, such as 18790f3d1c8a0000.42.0")]
-pub struct BadEventId(String);
-
-impl FromStr for EventId {
-    type Err = BadEventId;
-
-    fn from_str(text: &str) -> Result<Self, BadEventId> {
-        let read = || {
-            let (epoch, fact) = text.split_once('.')?;
-            let fact: FactCursor = fact.parse().ok()?;
-            // What SQLite can compare.
-            let is_small = i64::try_from(fact.sequence).is_ok() && i64::try_from(fact.place).is_ok();
-            Some(Self { epoch: i64::from_str_radix(epoch, 16).ok()?, fact }).filter(|_| is_small)
-        };
-        read().ok_or_else(|| BadEventId(text.chars().take(100).collect()))
-    }
-}
-
-impl Serialize for EventId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for EventId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
@@ -426,6 +374,40 @@ pub enum SiteEvent {
     HookMetadataChanged { provider: String, hosts: Vec<String> },
     /// A provider has called back: it has something new for hosts.
     CallbackReceived { provider: String, hosts: Vec<String> },
+    /// There is a new unit, or one has other contents.
+    UnitSubmitted {
+        unit: String,
+        /// The state that it is to be in.
+        desired: String,
+        actor: String,
+    },
+    /// A unit is to be in another state.
+    UnitWanted { unit: String, state: String, actor: String },
+    /// There is no such unit any more.
+    UnitDestroyed { unit: String, actor: String },
+    /// A host may run units, as the machine of this id.
+    MachineJoined {
+        host: String,
+        machine: String,
+        /// Who approved it; absent if it is the first one of a host that is approved automatically.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
+    /// A machine's agent is silent: its units go elsewhere.
+    MachineLost { host: String },
+    /// The agent of a lost machine is heard again.
+    MachineFound { host: String },
+    /// A unit belongs on these hosts, too.
+    UnitPlaced { unit: String, hosts: Vec<String> },
+    /// A unit no longer belongs on these hosts.
+    UnitTaken {
+        unit: String,
+        hosts: Vec<String>,
+        /// Why it was taken away.
+        reason: String,
+    },
+    /// A unit no longer runs on a host from which it was taken.
+    UnitStopped { unit: String, host: String },
     /// A host no longer takes part.
     HostWithdrawn { host: String, actor: String, reason: String },
     /// A host is gone.
@@ -604,6 +586,15 @@ impl SiteEvent {
             | Self::HookTokensRevoked { .. }
             | Self::HookMetadataChanged { .. }
             | Self::CallbackReceived { .. }
+            | Self::UnitSubmitted { .. }
+            | Self::UnitWanted { .. }
+            | Self::UnitDestroyed { .. }
+            | Self::MachineJoined { .. }
+            | Self::MachineLost { .. }
+            | Self::MachineFound { .. }
+            | Self::UnitPlaced { .. }
+            | Self::UnitTaken { .. }
+            | Self::UnitStopped { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
             | Self::HostDeferred { .. }
@@ -631,6 +622,10 @@ impl SiteEvent {
             | Self::KeyPinned { host, .. }
             | Self::ItemStored { host, .. }
             | Self::ItemRevoked { host, .. }
+            | Self::MachineJoined { host, .. }
+            | Self::MachineLost { host }
+            | Self::MachineFound { host }
+            | Self::UnitStopped { host, .. }
             | Self::HostWithdrawn { host, .. }
             | Self::HostRemoved { host, .. }
             | Self::HostDeferred { host, .. }
@@ -646,7 +641,9 @@ impl SiteEvent {
             | Self::RebootsQueued { hosts, .. }
             | Self::UnknownItemsFound { hosts }
             | Self::HookMetadataChanged { hosts, .. }
-            | Self::CallbackReceived { hosts, .. } => hosts.iter().any(|host| host == name),
+            | Self::CallbackReceived { hosts, .. }
+            | Self::UnitPlaced { hosts, .. }
+            | Self::UnitTaken { hosts, .. } => hosts.iter().any(|host| host == name),
             Self::RunStarted { .. }
             | Self::RunUpgrading { .. }
             | Self::RunEnded { .. }
@@ -658,6 +655,9 @@ impl SiteEvent {
             | Self::ProviderRecovered { .. }
             | Self::HookTokenDrawn { .. }
             | Self::HookTokensRevoked { .. }
+            | Self::UnitSubmitted { .. }
+            | Self::UnitWanted { .. }
+            | Self::UnitDestroyed { .. }
             | Self::SitePaused { .. }
             | Self::SiteResumed { .. }
             | Self::RebootQueueSwitched { .. }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel::reboot_queue::EntryStatus;
-use os_upgrade_kernel::{HostStatus, KeyState};
+use os_upgrade_kernel::{HostStatus, KeyState, MachineOffer};
 use os_upgrade_protocol::{HostKey, HostName, Versions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::providers::HostConfiguration;
 use crate::routes::reboot_queue::EntryIndex;
+use crate::routes::units::AnnouncedMachine;
 use crate::text::{
     AuditReasonText, EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostKeyText,
     HostStatusWord, KeyStateWord, NameText, ReachabilityWord, RunIdText,
@@ -65,7 +66,7 @@ pub const APPROVE: Route<HostsToApprove> = Route::new(
 .query::<Validate>()
 .answers(&[
     Answer::new(204, "the hosts take part, or could"),
-    Answer::new(409, "the host limit is exceeded, or a host announces another key by now"),
+    Answer::new(409, "the host limit is exceeded, or a host announces another key or another machine by now"),
 ]);
 
 /// 204 once it is durable that the host no longer takes part. In the active run it is not started; if it already has
@@ -280,6 +281,11 @@ pub struct HostsToApprove {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = HashMap<String, HostKeyText>, required = false)]
     pub keys: BTreeMap<HostName, HostKey>,
+    /// The machines that some of them announce, as they were seen: these hosts may run units. Nothing is approved if one has changed, or has the
+    /// id of another host's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = HashMap<String, AnnouncedMachine<'static>>, required = false)]
+    pub machines: BTreeMap<HostName, MachineOffer>,
 }
 
 /// A host that is to be deferred.

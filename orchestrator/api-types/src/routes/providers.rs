@@ -145,7 +145,7 @@ pub const WITHHELD: Route = Route::new(
      site knows of.",
 )
 .answers(&[Answer::json("the hosts", Shape::of::<WithheldHosts<'static>>(), || {
-    json!({"hosts": [{"host": "h01", "ahead": false, "gains": ["app"], "loses": ["net"]}]})
+    json!({"hosts": [{"host": "h01", "ahead": false, "gains": ["app", "ping.service"], "loses": ["net"]}]})
 })]);
 
 /// 204 once it is durable that hosts are told again, also if they were before.
@@ -334,9 +334,9 @@ pub struct WithheldHost<'a> {
     pub host: Cow<'a, str>,
     /// Whether it has something newer than the site knows of; it must be named to be told again. Otherwise the site was restored.
     pub ahead: bool,
-    /// What it would get that it has not, or another version of it.
+    /// The configurations that it would get and has not, or in another version, and the units that it would get and has not.
     pub gains: Vec<Cow<'a, str>>,
-    /// What would be revoked.
+    /// The configurations that would be revoked, and the units that would be stopped.
     pub loses: Vec<Cow<'a, str>>,
 }
 

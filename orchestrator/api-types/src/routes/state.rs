@@ -180,6 +180,9 @@ pub struct State<'a> {
     /// What keeps configuration from hosts; absent if nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryTrouble<'a>>,
+    /// What keeps units from running; absent if nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<UnitTrouble<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_upgrade_info: Option<CurrentUpgrade<'a>>,
     /// The last run of the whole site that has ended.
@@ -285,6 +288,98 @@ pub struct FailedConfiguration<'a> {
     pub since: Option<Stamp>,
     /// How many there are, with that one.
     pub count: usize,
+}
+
+/// What keeps units from running.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct UnitTrouble<'a> {
+    /// The units that are to be loaded or launched, for fifteen minutes or longer, and that no machine has; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unplaced: Option<UnplacedUnits<'a>>,
+    /// The units that have failed on a machine, as systemd says; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedUnits<'a>>,
+    /// The machines that are lost; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostMachines<'a>>,
+    /// That so many agents fell silent together that no unit is moved; absent if they did not, and on instances that do not lead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mass_silence: Option<MassSilence>,
+    /// The machine ids that several hosts announce or have, the first 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub contested: Vec<ContestedMachine<'a>>,
+    /// How many further ones there are; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_contested: Option<usize>,
+    /// The hosts that run units and take part, and whose machine nobody has approved; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitingMachines<'a>>,
+}
+
+/// Units that no machine has.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnplacedUnits<'a> {
+    /// How many.
+    pub units: usize,
+    /// The first one by name.
+    pub first: Cow<'a, str>,
+    /// Since when that one is to be in its state.
+    pub since: Stamp,
+    /// Why a machine cannot have it, such as the first one.
+    pub text: String,
+}
+
+/// Units that have failed.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedUnits<'a> {
+    /// How many.
+    pub units: usize,
+    /// The first one by name.
+    pub first: Cow<'a, str>,
+    /// A host on which that one has failed.
+    pub host: Cow<'a, str>,
+}
+
+/// Machines that are lost.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LostMachines<'a> {
+    /// How many.
+    pub machines: usize,
+    /// The first one's host by name.
+    pub first: Cow<'a, str>,
+    /// Since when that one is lost.
+    pub since: Stamp,
+}
+
+/// Agents that fell silent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MassSilence {
+    /// How many.
+    pub silent: usize,
+    /// How many could be reached when they did.
+    pub reachable: usize,
+}
+
+/// A machine id that several hosts announce or have.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ContestedMachine<'a> {
+    pub id: Cow<'a, str>,
+    /// The hosts, the first 8 by name.
+    pub hosts: Vec<Cow<'a, str>>,
+    /// How many further ones there are; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<usize>,
+}
+
+/// Hosts whose machine nobody has approved.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WaitingMachines<'a> {
+    /// How many.
+    pub hosts: usize,
+    /// The first one by name.
+    pub first: Cow<'a, str>,
 }
 
 /// Hosts whose turn has not come for so long that somebody should look.

@@ -7,7 +7,7 @@ use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::fact::{
     ConfigFact, ControlFact, DesiredFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact,
-    RestorationFact, RunFact, SecretFact, SlotFact,
+    RestorationFact, RunFact, SecretFact, SlotFact, UnitFact,
 };
 use os_upgrade_kernel::node::NodeStepKind;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
@@ -51,6 +51,7 @@ pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
         Fact::Pause(fact) => Some(of_pause(fact)),
         Fact::Config(fact) => Some(of_config(fact)),
         Fact::Secret(fact) => Some(of_secret(fact)),
+        Fact::Unit(fact) => Some(of_unit(fact)),
         Fact::Restoration(RestorationFact::Restored { source, actor, .. }) => {
             Some(SiteEvent::Restored { source: source.into(), actor })
         }
@@ -242,6 +243,34 @@ fn of_secret(fact: SecretFact) -> SiteEvent {
         SecretFact::Stored { name, actor, .. } => SiteEvent::SecretStored { name: name.to_string(), actor },
         SecretFact::Removed { name, actor } => SiteEvent::SecretRemoved { name: name.to_string(), actor },
         SecretFact::KeySet { .. } => SiteEvent::StrongboxKeySet,
+    }
+}
+
+fn of_unit(fact: UnitFact) -> SiteEvent {
+    match fact {
+        UnitFact::Submitted { name, contents: _, desired, actor } => {
+            SiteEvent::UnitSubmitted { unit: name.to_string(), desired: desired.to_string(), actor }
+        }
+        UnitFact::Wanted { name, state, actor } => {
+            SiteEvent::UnitWanted { unit: name.to_string(), state: state.to_string(), actor }
+        }
+        UnitFact::Destroyed { name, actor } => SiteEvent::UnitDestroyed { unit: name.to_string(), actor },
+        UnitFact::MachineJoined { host, machine, metadata: _, address: _, actor } => {
+            SiteEvent::MachineJoined { host: host.to_string(), machine: machine.to_string(), actor }
+        }
+        UnitFact::MachineLost { host } => SiteEvent::MachineLost { host: host.to_string() },
+        UnitFact::MachineFound { host } => SiteEvent::MachineFound { host: host.to_string() },
+        UnitFact::Placed { unit, hosts } => {
+            SiteEvent::UnitPlaced { unit: unit.to_string(), hosts: names(&hosts) }
+        }
+        UnitFact::Taken { unit, hosts, why } => SiteEvent::UnitTaken {
+            unit: unit.to_string(),
+            hosts: names(&hosts),
+            reason: describe(&why).to_string(),
+        },
+        UnitFact::Stopped { unit, host } => {
+            SiteEvent::UnitStopped { unit: unit.to_string(), host: host.to_string() }
+        }
     }
 }
 

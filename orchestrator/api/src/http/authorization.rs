@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
@@ -29,7 +29,7 @@ struct Needed(Role);
 /// How often the caller of a request is identified again whose answer goes on: a token may expire.
 const IDENTIFIED_EVERY: Duration = Duration::from_secs(5);
 
-/// The address that a request comes from; `None` for requests from another site.
+/// The address that a request comes from; `None` for requests from another site, or over the Unix socket.
 pub(crate) fn peer(request: &Request) -> Option<IpAddr> {
     request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
@@ -46,7 +46,7 @@ pub(crate) async fn identify(
         return refusal.answer(request.method(), dialect);
     }
     let scheme = match dialect {
-        Dialect::Specification => Scheme::Bearer,
+        Dialect::Specification | Dialect::Fleet => Scheme::Bearer,
         Dialect::FleetLock => Scheme::FleetLock,
         // The tokens of call-backs are not the authenticator's, and its own do not count there.
         Dialect::CallBack => return next.run(request).await,
@@ -55,11 +55,16 @@ pub(crate) async fn identify(
     let certificate = request.extensions().get();
     let shown = Presented { scheme, headers, certificate, peer: peer(&request) };
     let caller = authenticator.caller(shown, Utc::now()).await;
-    if let Ok(caller) = &caller {
-        request.extensions_mut().insert(caller.clone());
-    }
-    request.extensions_mut().insert(Identity(caller));
+    note_caller(request.extensions_mut(), caller);
     next.run(request).await
+}
+
+/// Says in the extensions of a request who its caller is, for all later layers.
+pub(crate) fn note_caller(extensions: &mut Extensions, caller: Result<Caller, Denied>) {
+    if let Ok(caller) = &caller {
+        extensions.insert(caller.clone());
+    }
+    extensions.insert(Identity(caller));
 }
 
 /// Passes a request to its route if the caller has `role`, or refuses it.
@@ -68,16 +73,20 @@ pub(crate) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admitted(role, &request) {
+    match check(&authenticator, role, &request) {
         Ok(()) => {
             request.extensions_mut().insert(Needed(role));
             next.run(request).await
         }
-        Err(refusal) => {
-            authenticator.denials().record(refusal.reason(), peer(&request), Instant::now());
-            refusal.answer(request.method())
-        }
+        Err(refusal) => refusal.answer(request.method()),
     }
+}
+
+/// Checks that the caller of `request` has `role`, and counts refusals.
+pub(crate) fn check(authenticator: &Authenticator, role: Role, request: &Request) -> Result<(), Refusal> {
+    admitted(role, request).inspect_err(|refusal| {
+        authenticator.denials().record(refusal.reason(), peer(request), Instant::now());
+    })
 }
 
 /// Ends once the caller of `request`, whose answer goes on, would not be admitted any more: its token was revoked or has expired, or
@@ -112,7 +121,7 @@ pub(crate) fn dismissed(
 
 /// Why a request does not reach its route.
 #[derive(Debug)]
-enum Refusal {
+pub(crate) enum Refusal {
     /// The caller is not authenticated.
     Denied(Denied),
     /// The caller lacks the role.
@@ -138,32 +147,39 @@ impl Refusal {
             Self::Forbidden(_) => "forbidden",
         }
     }
-}
 
-impl Refusal {
     /// The answer to a request by `method`.
-    fn answer(self, method: &Method) -> Response {
+    pub(crate) fn answer(&self, method: &Method) -> Response {
+        self.with_challenge(self.problem(method).into_response())
+    }
+
+    /// The answer to a request by `method`, in the dialects of fleet.
+    pub(crate) fn fleet_answer(&self, method: &Method) -> Response {
+        self.with_challenge(self.problem(method).into_fleet_response())
+    }
+
+    fn problem(&self, method: &Method) -> Problem {
         match self {
             Self::Denied(Denied::Unavailable) => {
-                let unchanged = NotDone::unchanged(Denied::Unavailable.to_string());
-                Problem::not_done(method, unchanged).into_response()
+                Problem::not_done(method, NotDone::unchanged(Denied::Unavailable.to_string()))
             }
-            Self::Denied(denied) => unauthorized(denied),
+            Self::Denied(denied) => Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()),
             Self::Forbidden(role) => {
-                let message = format!("this needs the role {role}");
-                Problem::new(StatusCode::FORBIDDEN, message).into_response()
+                Problem::new(StatusCode::FORBIDDEN, format!("this needs the role {role}"))
             }
         }
     }
-}
 
-/// The answer to a request whose caller is not authenticated.
-pub(crate) fn unauthorized(denied: Denied) -> Response {
-    let challenge = match denied {
-        Denied::Missing | Denied::Unavailable => "Bearer realm=\"os-upgrade\"",
-        Denied::Invalid | Denied::Expired => "Bearer realm=\"os-upgrade\", error=\"invalid_token\"",
-    };
-    let mut response = Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).into_response();
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    response
+    /// `response` with what the caller has to show, if that is what is missing.
+    fn with_challenge(&self, mut response: Response) -> Response {
+        let challenge = match self {
+            Self::Denied(Denied::Missing) => "Bearer realm=\"os-upgrade\"",
+            Self::Denied(Denied::Invalid | Denied::Expired) => {
+                "Bearer realm=\"os-upgrade\", error=\"invalid_token\""
+            }
+            Self::Denied(Denied::Unavailable) | Self::Forbidden(_) => return response,
+        };
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        response
+    }
 }

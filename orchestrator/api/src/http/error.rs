@@ -1,4 +1,4 @@
-//! Errors, in the dialect of the specification.
+//! Errors, in the dialect of the specification, and those of fleet, which have the same sentences in an entity of their own.
 //!
 //! The policy:
 //! - Every error has a body `{"errors":[{"error-message":"...","error-info":{...}}]}`, even where no endpoint was
@@ -14,12 +14,14 @@
 use std::any::Any;
 
 use axum::Json;
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use os_upgrade_api_types::fleet::error::FleetError;
+use os_upgrade_api_types::headers;
 use os_upgrade_console::{Describe, describe};
 use os_upgrade_kernel::{
     ConfigRefusal, DesiredRefusal, EnrolmentRefusal, NodeRefusal, PauseRefusal, RebootRefusal, RefusalClass,
-    RunRefusal, SecretRefusal, SlotRefusal,
+    RunRefusal, SecretRefusal, SlotRefusal, UnitRefusal,
 };
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_store::StoreError;
@@ -135,18 +137,41 @@ impl Problem {
     pub(crate) fn with_info(self, info: Value) -> Self {
         Self { info: Some(info), ..self }
     }
-}
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let cause = Cause(self.cause.unwrap_or_else(|| self.message.clone()));
-        let entry = ErrorEntry { error_message: self.message, error_info: self.info };
-        let mut response = (self.status, Json(json!({ "errors": [entry] }))).into_response();
-        response.extensions_mut().insert(cause);
+    /// The answer in the dialects of fleet. Their error entity has no place for the info: the outcome of a change is in a header.
+    pub(crate) fn into_fleet_response(self) -> Response {
+        let error = FleetError::Other { status: self.status.as_u16(), message: self.message.clone() };
+        let outcome = self.info.as_ref().and_then(|info| info["outcome"].as_str());
+        let outcome = outcome.and_then(|word| HeaderValue::from_str(word).ok());
+        let mut response = self.response_with(&error.body());
+        if let Some(outcome) = outcome {
+            response.headers_mut().insert(headers::OUTCOME, outcome);
+        }
+        response
+    }
+
+    /// The answer with this body.
+    fn response_with(self, body: &impl Serialize) -> Response {
+        let mut response = (self.status, Json(body)).into_response();
+        response.extensions_mut().insert(Cause(self.cause.unwrap_or(self.message)));
         if self.is_routine {
             response.extensions_mut().insert(Routine);
         }
         response
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(mut self) -> Response {
+        let entry = ErrorEntry { error_message: self.message.clone(), error_info: self.info.take() };
+        self.response_with(&json!({ "errors": [entry] }))
+    }
+}
+
+impl From<FleetError> for Problem {
+    fn from(error: FleetError) -> Self {
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, error.to_string())
     }
 }
 
@@ -168,7 +193,8 @@ from_refusals!(
     EnrolmentRefusal,
     RebootRefusal,
     NodeRefusal,
-    SecretRefusal
+    SecretRefusal,
+    UnitRefusal
 );
 
 impl From<SlotRefusal> for Problem {

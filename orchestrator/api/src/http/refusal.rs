@@ -64,21 +64,27 @@ impl Refusal {
         (kind, message.to_owned())
     }
 
+    /// The error of a request by `method`, except in FleetLock's dialect.
+    fn problem(self, method: &Method) -> Problem {
+        let (kind, message) = self.kind_and_message();
+        match self {
+            Self::Busy => Problem::not_done(method, NotDone::unchanged(message)),
+            Self::NoAnswer { .. } => Problem::not_done(method, NotDone::unknown(message)),
+            Self::HttpsOnly | Self::TooMany { .. } | Self::ForeignPage => {
+                Problem::new(kind.status(), message)
+            }
+        }
+    }
+
     /// The answer to a request by `method`.
     pub(crate) fn answer(self, method: &Method, dialect: Dialect) -> Response {
-        let (kind, message) = self.kind_and_message();
-        let mut response = match (dialect, self) {
-            (Dialect::FleetLock, _) => LockError::new(kind, message).into_response(),
-            (Dialect::Specification | Dialect::CallBack, Self::Busy) => {
-                Problem::not_done(method, NotDone::unchanged(message)).into_response()
+        let mut response = match dialect {
+            Dialect::FleetLock => {
+                let (kind, message) = self.kind_and_message();
+                LockError::new(kind, message).into_response()
             }
-            (Dialect::Specification | Dialect::CallBack, Self::NoAnswer { .. }) => {
-                Problem::not_done(method, NotDone::unknown(message)).into_response()
-            }
-            (
-                Dialect::Specification | Dialect::CallBack,
-                Self::HttpsOnly | Self::TooMany { .. } | Self::ForeignPage,
-            ) => Problem::new(kind.status(), message).into_response(),
+            Dialect::Specification | Dialect::CallBack => self.problem(method).into_response(),
+            Dialect::Fleet => self.problem(method).into_fleet_response(),
         };
         match self {
             Self::HttpsOnly => {

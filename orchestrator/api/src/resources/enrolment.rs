@@ -36,9 +36,9 @@ async fn approve(
     State(api): State<Api>,
     Actor(actor): Actor,
     Params(params): Params<Validate>,
-    Body(HostsToApprove { hosts, keys }): Body<HostsToApprove>,
+    Body(HostsToApprove { hosts, keys, machines }): Body<HostsToApprove>,
 ) -> Result<StatusCode, Problem> {
-    let operation = EnrolmentOperation::Approve { hosts, keys };
+    let operation = EnrolmentOperation::Approve { hosts, keys, machines };
     api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }
 

@@ -85,7 +85,7 @@ async fn call_back(State(api): State<Api>, request: Request) -> Response {
         Err(denied) => {
             let peer = authorization::peer(&request);
             api.authenticator.denials().record(denied.as_str(), peer, Instant::now());
-            return authorization::unauthorized(denied);
+            return authorization::Refusal::Denied(denied).answer(request.method());
         }
     };
     let (outcome, response) = match api.call_back_rate.admit(&provider) {

@@ -1,5 +1,5 @@
 //! `/metrics`: metrics in the `OpenMetrics` text format: slots of FleetLock, hosts, runs, refused requests, the next run,
-//! the reboot queue, Kubernetes nodes, and this instance. `config/prometheus/alerts.yml` has alerts on them.
+//! the reboot queue, Kubernetes nodes, units, and this instance. `config/prometheus/alerts.yml` has alerts on them.
 
 mod hosts;
 mod instance;
@@ -8,6 +8,7 @@ mod prometheus_text;
 mod providers;
 mod reboots;
 mod runs;
+mod units;
 mod value;
 
 use std::fs;
@@ -127,6 +128,7 @@ pub(crate) fn text(
         reboots::describe(&mut registry, &published.state, &published.view, now);
         nodes::describe(&mut registry, &published.state, now);
         providers::describe(&mut registry, published, now);
+        units::describe(&mut registry, published);
     }
     let help = "Call-backs of providers with a valid token, to this instance";
     registry.register("os_upgrade_provider_call_backs", help, answers.call_backs.clone());

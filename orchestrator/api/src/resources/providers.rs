@@ -125,7 +125,7 @@ async fn withheld(
         WithheldHost {
             host: host.as_str().into(),
             ahead: why == Withholding::Ahead,
-            gains: gains.into_iter().map(|name| name.as_str().into()).collect(),
+            gains: gains.into_iter().map(Into::into).collect(),
             loses: loses.into_iter().map(shown).collect(),
         }
     });

@@ -161,6 +161,7 @@ fn state<'a>(
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         reboot_queue: queue,
         delivery: keep.has("delivery").then(|| bodies::configuration::trouble(published, now)).flatten(),
+        units: keep.has("units").then(|| bodies::units::trouble(published, now)).flatten(),
         current_upgrade_info: current.map(|run| current_upgrade(&explainer, run)),
         last_upgrade_info: whole.and_then(|run| last_upgrade(&explainer, run)),
         last_targeted_info: targeted.and_then(|run| last_upgrade(&explainer, run)),

@@ -6,6 +6,8 @@ use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{TimeDelta, Utc};
+use os_upgrade_api_types::fleet::routes::FleetRoute;
+use os_upgrade_api_types::fleet::version::Version;
 use os_upgrade_api_types::route::Access;
 use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_auth::{Proof, Rights, Role, Secret, SecretHash, Token, WatchedTokens, write};
@@ -173,6 +175,63 @@ async fn every_route_checks_access() {
     }
 }
 
+/// The paths of fleet's dialects, with the routes of each.
+fn fleet_paths() -> BTreeMap<String, Vec<&'static FleetRoute>> {
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for version in Version::ALL {
+        for route in version.routes() {
+            paths.entry(format!("{}{}", version.prefix(), route.path)).or_default().push(route);
+        }
+    }
+    paths
+}
+
+#[tokio::test]
+async fn every_route_of_fleet_checks_access() {
+    let guarded = Guarded::new(TestSite::new(["h01"]), &[]).await;
+    let roles = [
+        ("client", None),
+        ("viewer", Some(Role::Viewer)),
+        ("operator", Some(Role::Operator)),
+        ("admin", Some(Role::Admin)),
+    ];
+    for (path, routes) in fleet_paths() {
+        for method in METHODS {
+            let effective = if method == Method::HEAD { Method::GET } else { method.clone() };
+            let route = routes.iter().find(|route| route.method.as_str() == effective.as_str());
+            let needed = route.map(|route| route.operation.role());
+            let no_route = if path == "/fleet/v1/discovery" { 400 } else { 405 };
+            let path = example(&path);
+            for (who, message) in
+                [("none", "this needs a token"), ("bad", "is not valid"), ("expired", "has expired")]
+            {
+                let (status, headers, body) = guarded.ask(who, &method, &path).await;
+                let case = format!("{who}: {method} {path}: {status} {body}");
+                assert_eq!(headers["x-content-type-options"], "nosniff", "{case}");
+                let Some(_) = needed else {
+                    assert_eq!(status, no_route, "{case}");
+                    continue;
+                };
+                assert_eq!(status, 401, "{case}");
+                assert!(headers["www-authenticate"].to_str().unwrap().starts_with("Bearer"), "{case}");
+                assert!(method == Method::HEAD || body.contains(message), "{case}");
+            }
+            for (who, role) in roles {
+                let (status, _, body) = guarded.ask(who, &method, &path).await;
+                let case = format!("{who}: {method} {path}: {status} {body}");
+                match needed {
+                    None => assert_eq!(status, no_route, "{case}"),
+                    Some(needed) if role < Some(needed) => {
+                        assert_eq!(status, 403, "{case}");
+                        assert!(method == Method::HEAD || body.contains(&format!("role {needed}")), "{case}");
+                    }
+                    Some(_) => assert!(![401, 403, 405].contains(&status) && status < 500, "{case}"),
+                }
+            }
+        }
+    }
+}
+
 /// A call-back token counts for call-backs alone, and no token of the API does there.
 #[tokio::test]
 async fn call_back_tokens_count_nowhere_else() {
@@ -213,7 +272,9 @@ async fn foreign_pages_are_refused_without_tokens() {
     assert_eq!(ask("GET", "/v1/state/os-upgrade", "rebound.example", None).await, 403);
     let declared = paths();
     assert!(declared.len() > 20);
-    for path in declared.keys().map(|path| example(path)).chain(["/v1/nothing".to_owned()]) {
+    let fleet = fleet_paths().into_keys().map(|path| example(&path));
+    let paths = declared.keys().map(|path| example(path)).chain(fleet);
+    for path in paths.chain(["/v1/nothing".to_owned(), "/v1-alpha/nothing".to_owned()]) {
         assert_eq!(ask("GET", &path, "rebound.example", None).await, 403, "{path}");
     }
     let fetched = Request::get("/metrics").header("host", ours).header("sec-fetch-site", "cross-site");

@@ -1,10 +1,12 @@
 //! Checks every answer in a test against the document: its status, and its body, which may have no field that is not
-//! described.
+//! described. Fleet's dialects are not in the document; there it checks errors, and headers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use jsonschema::Validator;
+use os_upgrade_api_types::fleet::error::ErrorBody;
+use os_upgrade_api_types::fleet::version::Version;
 
 use super::*;
 
@@ -82,6 +84,9 @@ pub(super) fn faults(schema: &Value, body: &Value) -> Vec<String> {
 
 /// Panics unless the document has this answer to `method` at `path`.
 pub(super) fn check(method: &str, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) {
+    if Version::ALL.iter().any(|version| path.starts_with(version.prefix())) {
+        return check_fleet(method, path, status, headers, body);
+    }
     // FleetLock is also served below a path of its own.
     let Some(operation) = operation(method, path.strip_prefix("/fleetlock").unwrap_or(path)) else {
         assert!(status >= 400 || method == "HEAD", "{method} {path} is not in the document");
@@ -107,4 +112,27 @@ pub(super) fn check(method: &str, path: &str, status: u16, headers: &HeaderMap, 
         let body: Value = serde_json::from_slice(body).unwrap();
         assert_eq!(faults(&content["schema"], &body), [""; 0], "{method} {path} {status}: {body}");
     }
+}
+
+/// Panics unless an error is fleet's entity, and a success has JSON, or nothing and no headers besides those that HTTP and security need.
+fn check_fleet(method: &str, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) {
+    let what = format!("{method} {path}: {status} {headers:?}");
+    let is_json = headers.get("content-type").is_some_and(|kind| kind == "application/json");
+    if status >= 400 {
+        assert!(is_json, "{what}");
+        if method != "HEAD" {
+            let error: ErrorBody = serde_json::from_slice(body).unwrap();
+            assert_eq!(error.error.code, status, "{what}");
+            assert!(!error.error.message.is_empty(), "{what}");
+        }
+        return;
+    }
+    let mut needed = vec!["content-length", "x-content-type-options"];
+    if status == 200 {
+        assert!(is_json, "{what}");
+        needed.push("content-type");
+    } else {
+        assert!(body.is_empty(), "{what}");
+    }
+    assert!(headers.keys().all(|name| needed.contains(&name.as_str())), "{what}");
 }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::limits::limited;
 use super::served::listen;
 use super::*;
+use crate::http::listener::Listener;
 
 /// Connects from `client`, an address of this machine.
 async fn connect(client: &str, address: SocketAddr) -> TcpStream {
@@ -115,6 +116,7 @@ async fn endless(shutdown: &CancellationToken) -> (SocketAddr, CancellationToken
 async fn listen_with(router: Router, limits: Limits, shutdown: &CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let listener = Listener::Tcp(listener);
     tokio::spawn(listener::serve_router(listener, router, limits, None, shutdown.clone()));
     address
 }

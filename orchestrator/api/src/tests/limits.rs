@@ -55,6 +55,8 @@ async fn requests_in_flight_are_limited() {
             ("GET /nowhere", error(message)),
             ("POST /v1/state/os-upgrade/trigger-upgrade-site", not_done(&NotDone::unchanged(message))),
             ("POST /fleetlock/v1/steady-state", json!({ "kind": "busy", "value": message })),
+            ("GET /v1-alpha/nowhere", fleet_error(503, message)),
+            ("PUT /fleet/v1/units/a.service", fleet_error(503, &NotDone::unchanged(message).to_string())),
         ] {
             let (status, headers, body) = ask(&api, request, CLAIM, peer).await;
             assert_eq!((status, body), (503, expected), "{request}");
@@ -71,7 +73,7 @@ async fn requests_in_flight_are_limited() {
     assert_eq!(status, 200);
     let (status, _, text) = api.send(build("GET /metrics", "", "")).await;
     assert_eq!(status, 200, "an ended request makes room");
-    assert!(text.contains("os_upgrade_api_refused_total{reason=\"busy\"} 4\n"), "{text}");
+    assert!(text.contains("os_upgrade_api_refused_total{reason=\"busy\"} 6\n"), "{text}");
 }
 
 /// One address sends requests whose bodies never arrive; other addresses are still served.
@@ -103,6 +105,8 @@ async fn request_rate_is_limited() {
         ("GET /healthz", error(message)),
         ("GET /nowhere", error(message)),
         ("PUT //v1/pre-reboot", json!({ "kind": "too_many_requests", "value": message })),
+        ("GET /v1-alpha/units", fleet_error(429, message)),
+        ("PUT /fleet/v1/units/a.service", fleet_error(429, message)),
     ]
     .into_iter()
     .enumerate()
@@ -142,12 +146,23 @@ async fn bodies_beyond_the_limits() {
     let large = " ".repeat(Dialect::Specification.body_bytes_max() + 1);
     let (status, _, body) = ask(&api, "PUT /v1/config/os-upgrade", &large, "127.0.0.1:1").await;
     assert_eq!((status, body), (413, error("the body exceeds 1048576 bytes")));
+    for unit in ["/v1-alpha/units/a.service", "/fleet/v1/units/a.service"] {
+        let (status, _, body) = ask(&api, &format!("PUT {unit}"), &large, "127.0.0.1:1").await;
+        assert_eq!((status, body), (413, fleet_error(413, "the body exceeds 1048576 bytes")));
+    }
     tokio::time::pause();
-    let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let request = Request::put("/v1/config/os-upgrade").header("content-type", "application/json");
-    let (status, _, body) = api.send(request.body(never).unwrap()).await;
-    let body: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((status, body), (408, error("the body did not arrive in time")));
+    let late = "the body did not arrive in time";
+    for (path, expected) in [
+        ("/v1/config/os-upgrade", error(late)),
+        ("/v1-alpha/units/a.service", fleet_error(408, late)),
+        ("/fleet/v1/units/a.service", fleet_error(408, late)),
+    ] {
+        let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        let request = Request::put(path).header("content-type", "application/json");
+        let (status, _, body) = api.send(request.body(never).unwrap()).await;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((status, body), (408, expected), "{path}");
+    }
 }
 
 /// Large conversions to YAML wait for a permit, until the request times out. The description needs none.
@@ -171,7 +186,13 @@ async fn wait_for_conversion_is_limited() {
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));
-    let dialects = Dialects { specification: routes, fleet_lock: Router::new(), call_backs: Router::new() };
+    let dialects = Dialects {
+        specification: routes,
+        fleet_lock: Router::new(),
+        call_backs: Router::new(),
+        fleet_v1_alpha: Router::new(),
+        fleet_v1: Router::new(),
+    };
     let whole = edge_router(dialects, renders, &authenticator, &Limits::default());
     let ask = async |path: &str| {
         let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();

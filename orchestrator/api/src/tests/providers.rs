@@ -43,8 +43,8 @@ fn site() -> TestSite {
         };
         apply(&mut site, stored);
     }
-    let told =
-        AppliedItem { kind: ItemKind::Configuration, name: "app".to_owned(), id: Some(item), error: None };
+    let (kind, name) = (ItemKind::Configuration, "app".to_owned());
+    let told = AppliedItem { kind, name, id: Some(item), error: None, unit: None };
     let applied = Applied {
         site: site.state.settings.site.clone(),
         revision: sealed,

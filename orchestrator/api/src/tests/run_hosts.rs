@@ -50,7 +50,8 @@ async fn phases_of_a_host_have_times() {
 async fn skipped_host_has_no_phases() {
     let mut site = TestSite::new(["h01", "h02"]);
     site.state.settings = Settings { auto_approve: false, ..(*site.state.settings).clone() }.into();
-    let approve = EnrolmentOperation::Approve { hosts: vec![host("h01")], keys: BTreeMap::new() };
+    let (hosts, keys) = (vec![host("h01")], BTreeMap::new());
+    let approve = EnrolmentOperation::Approve { hosts, keys, machines: BTreeMap::new() };
     let approve = Input::Request(kernel::Request::new("api", approve).into());
     let mut records = vec![site.decide_record(&[put_config(), approve]), site.fence()];
     records.push(site.decide_record(&[trigger("r1")]));

@@ -28,8 +28,9 @@ pub(super) async fn listen(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let authenticator = Authenticator::default();
+    let listeners = Listeners { tcp: listener, fleet_socket: None };
     let served =
-        serve(listener, api.site.clone(), api.history.clone(), authenticator, options, shutdown.clone());
+        serve(listeners, api.site.clone(), api.history.clone(), authenticator, options, shutdown.clone());
     (address, tokio::spawn(served))
 }
 

@@ -11,7 +11,7 @@ use super::*;
 async fn routers() -> (TestApi, Router) {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let options = Options { sites: Sites::without_bus("here"), ..Options::default() };
-    let Routers { edge, inner, feed: _ } =
+    let Routers { edge, inner, feed: _, at_socket: _ } =
         Routers::new(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
     (TestApi { router: edge, ..api }, inner)
 }

@@ -21,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::served::exchange;
 use super::*;
+use crate::http::listener::Listener;
 
 const GET: &str = "GET /whoami HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
@@ -60,6 +61,7 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = Router::new().route("/whoami", get(whoami));
+        let listener = Listener::Tcp(listener);
         tokio::spawn(listener::serve_router(listener, router, limits, tls, shutdown.clone()));
         Self { address, directory, authority, _stop: shutdown.drop_guard() }
     }
@@ -159,6 +161,8 @@ async fn plain_http_gets_advice() {
     for (path, expected) in [
         ("/v1/state/os-upgrade", error(message)),
         ("//v1/pre-reboot", json!({ "kind": "https_only", "value": message })),
+        ("/v1-alpha/units", fleet_error(400, message)),
+        ("/fleet/v1/units", fleet_error(400, message)),
     ] {
         let request = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}");
         let answer = exchange(served.address, &request).await;

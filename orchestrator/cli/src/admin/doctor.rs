@@ -8,6 +8,7 @@ mod cluster;
 mod commands;
 mod configuration;
 mod files;
+mod fleet_socket;
 mod hosts;
 mod kept;
 mod limits;
@@ -109,6 +110,7 @@ async fn examine(settings: Result<Settings, settings::Error>, file: Option<&Path
         folded.as_ref().map(|folded| &folded.state),
         chrono::Utc::now(),
     ));
+    checks.extend(fleet_socket::examine(&settings));
     checks.extend(files::lock_server(&settings));
     checks.extend(cluster::examine(&settings).await);
     checks.extend(commands::examine(&settings));

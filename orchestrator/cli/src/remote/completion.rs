@@ -9,6 +9,7 @@ use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use os_upgrade_api_types::body::Page;
 use os_upgrade_api_types::routes::hosts::{self, Host};
 use os_upgrade_api_types::routes::runs::{self, Run};
+use os_upgrade_api_types::routes::units::{self, Units};
 use os_upgrade_api_types::word::Word;
 use os_upgrade_console::Zone;
 use os_upgrade_console::rows::hosts::is_unannounced;
@@ -29,6 +30,17 @@ pub(super) fn hosts() -> ArgValueCandidates {
             let hosts: Vec<Host<'_>> = client.read(hosts::LIST.call()).await?;
             let known = hosts.iter().filter(|host| !is_unannounced(host)).map(|host| host.hostname.as_ref());
             Ok(known.filter(is_plain).map(CompletionCandidate::new).collect())
+        })
+    })
+}
+
+/// Offers the units.
+pub(super) fn units() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        offered(async |client| {
+            let known: Units<'_> = client.read(units::LIST.call()).await?;
+            let names = known.units.iter().map(|unit| unit.name.as_ref());
+            Ok(names.filter(is_plain).map(CompletionCandidate::new).collect())
         })
     })
 }

@@ -1,28 +1,28 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
+mod announced;
 mod history;
 mod leave;
 mod node;
 mod outdated;
 pub(in crate::remote) mod selection;
 
-use std::collections::BTreeMap;
-
 use anyhow::Context as _;
 use chrono::Utc;
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostsToApprove};
+use os_upgrade_api_types::routes::hosts::{self as routes, Host};
 use os_upgrade_api_types::routes::state::{self, State};
 use os_upgrade_api_types::word::Word;
 use os_upgrade_console::rows::hosts;
 use os_upgrade_console::status::left_behind;
+use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
-use os_upgrade_kernel::{HostStatus, KeyState};
+use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::text::sanitized;
-use os_upgrade_protocol::{HostKey, HostName};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use self::announced::New;
 use self::leave::{Defer, Leave};
 use self::node::Uncordon;
 use super::completion;
@@ -54,7 +54,8 @@ pub(crate) enum Command {
     /// In a NAME, * and ? stand for characters of the names of hosts, unless a host has exactly that name. The hosts that
     /// match are shown first: check them, since anybody who can reach NATS can announce a host. Configuration for a host is sealed to the key
     /// that its worker announces, and approving the host approves that key: compare it with what `os-upgrade-worker` logs on the host. A host
-    /// that announces another key is approved again.
+    /// that announces another key is approved again. A host that runs units becomes the machine that it announces, with its labels as metadata;
+    /// when these change, it is approved again.
     #[command(after_help = examples!["hosts approve h01 h02", "hosts approve 'web-*'", "hosts approve --all --yes"])]
     Approve(Approve),
     /// Begin nothing on hosts for now: no upgrade and no reboot
@@ -215,21 +216,19 @@ fn only(hosts: Vec<Value>, is_meant: impl Fn(&Host<'_>) -> bool) -> anyhow::Resu
 
 async fn approve(options: Approve) -> Result<(), Failure> {
     let client = options.remote.client()?;
-    // What nobody has announced has no key.
-    let keys =
-        if options.new { BTreeMap::new() } else { new_keys(&client).await.map_err(Failure::unchanged)? };
-    let hosts = selected(&client, &options, &keys).await?;
+    // What nobody has announced has neither a key nor a machine id.
+    let new =
+        if options.new { New::default() } else { New::read(&client).await.map_err(Failure::unchanged)? };
+    let hosts = selected(&client, &options, &new).await?;
     let output = options.remote.output;
-    for (host, key) in hosts.iter().filter_map(|host| Some((host, keys.get(host)?))) {
-        output.aside(&format!("{}: its configuration is to be sealed to {key}", sanitized(host.as_str())));
+    for line in hosts.iter().flat_map(|host| new.lines(host)) {
+        output.aside(&line);
     }
     if hosts.is_empty() {
         output.note("no host waits for approval");
     }
     for (chunk, hosts) in hosts.chunks(APPROVED_AT_ONCE_MAX).enumerate() {
-        let keys = hosts.iter().filter_map(|host| Some((host.clone(), *keys.get(host)?))).collect();
-        let body = HostsToApprove { hosts: hosts.to_vec(), keys };
-        let sent = client.call_with_body(&routes::APPROVE, &body).await;
+        let sent = client.call_with_body(&routes::APPROVE, &new.approval(hosts)).await;
         // Earlier chunks are approved even if this one fails.
         let remaining =
             |error: anyhow::Error| Failure::Unknown(error.context("approving the remaining hosts"));
@@ -238,28 +237,11 @@ async fn approve(options: Approve) -> Result<(), Failure> {
     output.done("approved", &hosts.iter().map(HostName::as_str).collect::<Vec<_>>())
 }
 
-/// The keys that hosts announce and that nobody has approved.
-async fn new_keys(client: &Client) -> anyhow::Result<BTreeMap<HostName, HostKey>> {
-    let hosts: Vec<Host<'_>> = client.read(selection::list_call(false)).await?;
-    let new_key = |host: &Host<'_>| {
-        let key = host.key.as_ref().filter(|key| !key.status.is(|status| status == KeyState::Pinned))?;
-        Some((HostName::new(&host.hostname).ok()?, key.announced?))
-    };
-    Ok(hosts.iter().filter_map(new_key).collect())
-}
-
 /// The hosts to approve, confirmed if the operator did not name each of them.
-async fn selected(
-    client: &Client,
-    options: &Approve,
-    keys: &BTreeMap<HostName, HostKey>,
-) -> Result<Vec<HostName>, Failure> {
-    let described = |host: &HostName| {
-        let key = keys.get(host).map(|key| format!(", key {key}")).unwrap_or_default();
-        format!("{}{key}", sanitized(host.as_str()))
-    };
-    let Approve { hosts: patterns, all, new, yes, remote: _ } = options;
-    if *new {
+async fn selected(client: &Client, options: &Approve, new: &New) -> Result<Vec<HostName>, Failure> {
+    let described = |host: &HostName| new.described(host);
+    let Approve { hosts: patterns, all, new: unannounced, yes, remote: _ } = options;
+    if *unannounced {
         return Ok(patterns.clone());
     }
     let are_named = !all && !patterns.iter().any(selection::is_pattern);

@@ -24,7 +24,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 43] = [
+const FIELDS: [&str; 44] = [
     "status",
     "paused",
     "next-upgrade-at",
@@ -68,6 +68,7 @@ const FIELDS: [&str; 43] = [
     "hosts/reboot-ineffective",
     "reboot-queue",
     "delivery",
+    "units",
 ];
 /// Clears the screen, and puts the cursor to its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";

@@ -76,7 +76,7 @@ impl Client {
             });
         }
         let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
-        let refused = refusal(status, &answer, false);
+        let refused = refusal((status, None), &answer, false);
         Err(match status {
             StatusCode::SERVICE_UNAVAILABLE => Unanswered::NotReady(unread(refused.to_string())),
             // A moment later it may be another matter.

@@ -86,6 +86,22 @@ impl Row for SlotChange {
         "no operator has held or released a slot; --clients shows what FleetLock clients did";
 }
 
+/// What an operator did about a unit.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub struct UnitDecision(Fact<'static>);
+
+impl Row for UnitDecision {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
+        Column::new("WHO", |Self(fact), _| who(fact)),
+        Column::new("ACTION", |Self(fact), _| entry(fact).action.into_owned()),
+        // With the state, if that is what was decided.
+        Column::text("UNIT", |Self(fact), _| reason(fact)),
+    ];
+    const NONE: &'static str = "no unit has been submitted";
+}
+
 /// What was done to the queue, or happened to one of its entries.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]

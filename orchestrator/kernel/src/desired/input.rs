@@ -1,6 +1,6 @@
 //! What follows from what a provider has said, and from what was stored in the stream.
 
-use os_upgrade_protocol::limits::ITEMS_MAX;
+use os_upgrade_protocol::limits::CONFIGURATIONS_MAX;
 use os_upgrade_protocol::{HostKey, HostName, ItemId, Revision};
 use os_upgrade_provider_rules::ProviderName;
 use os_upgrade_provider_rules::hooks::HookEvent;
@@ -47,7 +47,7 @@ pub(crate) fn item_stored(
 ) -> Vec<Fact> {
     let is_wanted = state.provider_for(provider, host).is_some();
     let items = state.desired.hosts.get(host).map(|host| &host.items);
-    let has_room = items.is_none_or(|items| items.contains_key(provider) || items.len() < ITEMS_MAX);
+    let has_room = items.is_none_or(|items| items.contains_key(provider) || items.len() < CONFIGURATIONS_MAX);
     let is_known = state.desired.item(host, provider).is_some_and(|item| item.id == stored.id);
     if !is_wanted || !has_room || is_known || state.enrolment.pinned(host) != Some(&stored.key) {
         return Vec::new();

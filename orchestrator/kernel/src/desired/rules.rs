@@ -217,11 +217,6 @@ impl State {
         hosts.filter(|host| self.enrolled(host).takes_part() && self.has_approved_key(view, host))
     }
 
-    /// The last restoration as an epoch, in seconds since 1970; 0 if there was none.
-    pub fn epoch(&self) -> u64 {
-        u64::try_from(self.restored).unwrap_or_default()
-    }
-
     /// The provider `name`, if `host` is to have what it gives.
     pub fn provider_for(&self, name: &ProviderName, host: &HostName) -> Option<&ConfigProvider> {
         self.enrolment.pinned(host)?;
@@ -252,13 +247,6 @@ impl State {
         (!hosts.is_empty()).then_some(DesiredFact::UnknownItemsFound { hosts })
     }
 
-    /// How new the manifest of `host` is that follows from this state.
-    pub fn desired_revision(&self, host: &HostName) -> Revision {
-        let changed = self.desired.hosts.get(host).map(|entry| entry.changed);
-        let changed = changed.or_else(|| self.desired.emptied.get(host).copied());
-        Revision { epoch: self.desired_epoch(host), sequence: changed.unwrap_or_default() }
-    }
-
     /// Whether the manifest of `host` with `revision` is still to be published.
     pub(super) fn is_manifest_due(&self, host: &HostName, revision: Revision) -> bool {
         self.desired.outdated.contains(host)
@@ -280,11 +268,7 @@ impl State {
     }
 
     /// What `host` reports to have of this site.
-    pub(super) fn reported<'a>(&self, view: &'a View, host: &HostName) -> Option<&'a Applied> {
+    pub(crate) fn reported<'a>(&self, view: &'a View, host: &HostName) -> Option<&'a Applied> {
         view.applied(host).filter(|applied| applied.site == self.settings.site)
-    }
-
-    fn desired_epoch(&self, host: &HostName) -> u64 {
-        self.epoch().max(self.desired.hosts.get(host).map_or(0, |host| host.resumed))
     }
 }

@@ -2,18 +2,20 @@
 
 use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
+use os_upgrade_protocol::limits::ITEMS_MAX;
 use os_upgrade_protocol::{HostName, ItemId, Revision};
 use os_upgrade_provider_rules::hooks::HookEvent;
 use os_upgrade_provider_rules::{Failure, ProviderName};
+use os_upgrade_scheduler::{UnitName, UnitState};
 use serde::{Deserialize, Serialize};
 
 use super::hooks::{HookDevice, HookProvider};
 use crate::config::ConfigProvider;
 use crate::left_out::is_default;
 
-/// The most items of which a host remembers that they are to be deleted. Of more, the oldest are forgotten: they are deleted with whatever
-/// else is older than the fence of a later leader.
-const REPLACED_MAX: usize = 64;
+/// The most items of which a host remembers that they are to be deleted: as many as a manifest may have, all of which may go at once. Of more,
+/// the oldest are forgotten: they are deleted with whatever else is older than the fence of a later leader.
+const REPLACED_MAX: usize = ITEMS_MAX;
 
 /// What hosts are to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +72,9 @@ pub struct FailedProvider {
 pub struct DesiredHost {
     /// One item of each provider that gave something.
     pub items: OrdMap<ProviderName, DesiredItem>,
+    /// The units that it is to run.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub units: OrdMap<UnitName, DesiredUnit>,
     /// After how many changes that became so.
     pub changed: u64,
     /// The manifest that is stored; absent until one is.
@@ -110,6 +115,29 @@ impl DesiredItem {
     fn outdate_file(&mut self) {
         self.fingerprint = None;
         self.other_file = true;
+    }
+}
+
+/// A unit that a host is to run. Its contents are the unit's; other contents are another item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DesiredUnit {
+    pub state: UnitState,
+    /// The number of its placement on this host.
+    pub placement: u64,
+    /// After how many changes that became so: what its item is stored for.
+    pub changed: u64,
+}
+
+impl DesiredUnit {
+    /// What its item is stored for, on a host whose manifests are of this epoch.
+    pub fn sealed(&self, epoch: u64) -> Revision {
+        Revision { epoch, sequence: self.changed }
+    }
+
+    /// The id of its item, on a host whose manifests are of this epoch.
+    pub fn id(&self, epoch: u64) -> ItemId {
+        ItemId::new(&format!("unit-{epoch}-{}", self.changed)).expect("a word of letters, digits and hyphens")
     }
 }
 
@@ -158,17 +186,47 @@ impl Desired {
         }
     }
 
-    /// `host` takes no part any more: it is to have nothing, and providers are told nothing of it.
-    pub(crate) fn forget(&mut self, host: &HostName) {
-        self.revoke_all(host);
+    /// The unit `name` that `host` is to run.
+    pub fn unit(&self, host: &HostName, name: &UnitName) -> Option<&DesiredUnit> {
+        self.hosts.get(host)?.units.get(name)
+    }
+
+    /// `host`, whose manifests are of this epoch, is to run the unit `name`, or to run it otherwise than before.
+    pub(crate) fn run_unit(
+        &mut self,
+        host: &HostName,
+        epoch: u64,
+        name: &UnitName,
+        (state, placement): (UnitState, u64),
+    ) {
+        let entry = self.change(host);
+        let unit = DesiredUnit { state, placement, changed: entry.changed };
+        let before = entry.units.insert(name.clone(), unit);
+        self.replace(host, before.map(|unit| unit.id(epoch)));
+    }
+
+    /// `host`, whose manifests are of this epoch, is no longer to run the unit `name`.
+    pub(crate) fn stop_unit(&mut self, host: &HostName, epoch: u64, name: &UnitName) {
+        if self.unit(host, name).is_some() {
+            let before = self.change(host).units.remove(name);
+            self.replace(host, before.map(|unit| unit.id(epoch)));
+        }
+    }
+
+    /// `host`, whose manifests are of this epoch, takes no part any more: it is to have nothing, and providers are told nothing of it.
+    pub(crate) fn forget(&mut self, host: &HostName, epoch: u64) {
+        self.revoke_all(host, epoch);
         self.forget_device(host);
     }
 
     /// `host` is to have nothing.
-    fn revoke_all(&mut self, host: &HostName) {
+    fn revoke_all(&mut self, host: &HostName, epoch: u64) {
         if self.hosts.contains_key(host) {
-            let items = std::mem::take(&mut self.change(host).items);
-            self.replace(host, items.into_iter().map(|(_, item)| item.id));
+            let entry = self.change(host);
+            let items = std::mem::take(&mut entry.items);
+            let units = std::mem::take(&mut entry.units);
+            let units = units.into_iter().map(|(_, unit)| unit.id(epoch));
+            self.replace(host, items.into_iter().map(|(_, item)| item.id).chain(units));
         }
     }
 
@@ -179,7 +237,7 @@ impl Desired {
         let Some(entry) = self.hosts.get_mut(host) else { return };
         entry.manifest = Some(revision);
         entry.replaced.clear();
-        if entry.items.is_empty() && entry.resumed <= self.resumed {
+        if entry.items.is_empty() && entry.units.is_empty() && entry.resumed <= self.resumed {
             self.emptied.insert(host.clone(), entry.changed);
             self.hosts.remove(host);
         }
@@ -191,8 +249,8 @@ impl Desired {
     }
 
     /// What hosts have may be newer than this state: each is told anew what it is to have, once an operator says so. The items may be gone, so
-    /// what providers give is sealed and stored anew even if it is the same. Call-back tokens that were revoked
-    /// since must not count again.
+    /// what providers give is sealed and stored anew even if it is the same, and units have items of the new epoch. Call-back tokens that were
+    /// revoked since must not count again.
     pub(crate) fn restored(&mut self) {
         let unsealed = |(provider, item)| (provider, DesiredItem { fingerprint: None, ..item });
         let hosts = std::mem::take(&mut self.hosts).into_iter();
@@ -262,8 +320,8 @@ impl Desired {
         }
     }
 
-    /// What `host` is to have changes.
-    fn change(&mut self, host: &HostName) -> &mut DesiredHost {
+    /// What `host` is to have changes, or it is told anew.
+    pub(crate) fn change(&mut self, host: &HostName) -> &mut DesiredHost {
         self.changes += 1;
         self.outdated.insert(host.clone());
         self.emptied.remove(host);

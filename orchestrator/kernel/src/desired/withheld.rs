@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use os_upgrade_protocol::{HostName, ItemKind};
+use os_upgrade_protocol::{AppliedItem, HostName, ItemKind};
 use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_scheduler::UnitName;
 
 use super::state::DesiredItem;
 use crate::state::State;
@@ -21,9 +22,9 @@ pub enum Withholding {
 /// What becomes of a host once its delivery is resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resumption<'a> {
-    /// The providers of which it gets something that it does not have.
-    pub gains: Vec<&'a ProviderName>,
-    /// The names of the configurations that it loses, as its worker says them.
+    /// The providers of which it gets something that it does not have, and the units that it does not have.
+    pub gains: Vec<&'a str>,
+    /// The names of the configurations and units that it loses, as its worker says them.
     pub loses: Vec<&'a str>,
 }
 
@@ -46,16 +47,25 @@ impl State {
 
     /// What `host` gains and loses once its delivery is resumed.
     pub fn resumption<'a>(&'a self, view: &'a View, host: &HostName) -> Resumption<'a> {
-        let reported = self.reported(view, host).map_or(&[][..], |applied| &applied.items);
-        let reported: Vec<_> = reported.iter().filter(|it| it.kind == ItemKind::Configuration).collect();
+        let reported: &[AppliedItem] = self.reported(view, host).map_or(&[][..], |applied| &applied.items);
+        let of_kind = |kind: ItemKind| reported.iter().filter(move |it| it.kind == kind);
         let desired = self.desired.hosts.get(host);
         let items = || desired.iter().flat_map(|desired| &desired.items);
+        let units = || desired.iter().flat_map(|desired| desired.units.keys());
         let has = |(name, item): &(&ProviderName, &DesiredItem)| {
-            reported.iter().any(|it| it.name == name.as_str() && it.id.as_ref() == Some(&item.id))
+            let mut having = of_kind(ItemKind::Configuration);
+            having.any(|it| it.name == name.as_str() && it.id.as_ref() == Some(&item.id))
         };
-        let gains = items().filter(|item| !has(item)).map(|(name, _)| name).collect();
-        let is_kept = |name: &str| items().any(|(kept, _)| kept.as_str() == name);
-        let loses = reported.iter().map(|it| it.name.as_str()).filter(|name| !is_kept(name)).collect();
+        // After a restoration every unit has another item, whatever its contents are.
+        let runs = |name: &UnitName| of_kind(ItemKind::Unit).any(|it| it.name == name.as_str());
+        let is_kept = |it: &AppliedItem| match it.kind {
+            ItemKind::Configuration => items().any(|(kept, _)| kept.as_str() == it.name),
+            ItemKind::Unit => units().any(|kept| kept.as_str() == it.name),
+            ItemKind::Other => true,
+        };
+        let gains = items().filter(|item| !has(item)).map(|(name, _)| name.as_str());
+        let gains = gains.chain(units().filter(|name| !runs(name)).map(UnitName::as_str)).collect();
+        let loses = reported.iter().filter(|it| !is_kept(it)).map(|it| it.name.as_str()).collect();
         Resumption { gains, loses }
     }
 }

@@ -17,18 +17,19 @@ impl State {
             }
             EnrolmentFact::HostWithdrawn { host, forgotten: true, .. } => {
                 self.enrolment.forget(host);
-                self.desired.forget(host);
+                self.host_withdrawn(host);
             }
             EnrolmentFact::HostWithdrawn { host, actor, reason, forgotten: false } => {
                 let (actor, reason) = (actor.clone(), reason.clone());
                 self.enrolment.withdraw(host, Withdrawal { actor, reason, since: at });
-                self.desired.forget(host);
+                self.host_withdrawn(host);
             }
             EnrolmentFact::HostRemoved { host, actor: _, reason: _, announced } => {
                 self.enrolment.remove(host, *announced, at);
                 self.last_upgrades.remove(host);
                 self.turns.remove(host);
-                self.desired.forget(host);
+                self.host_withdrawn(host);
+                self.host_removed(host);
             }
             EnrolmentFact::HostDeferred { host, actor, reason, until } => {
                 let since = self.enrolment.deferred.get(host).map_or(at, |before| before.since);

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostKey, HostName, LongToken};
+use os_upgrade_scheduler::MachineId;
 use serde::{Deserialize, Serialize};
 
 use super::state::{APPROVED_AT_ONCE_MAX, Deferral, ENROLLED_MAX, Enrolled};
 use crate::answer::{Granted, RefusalClass};
-use crate::fact::{EnrolmentFact, Fact};
+use crate::fact::{EnrolmentFact, Fact, UnitFact};
 use crate::reason::Reason;
 use crate::reboot_queue;
 use crate::run::{HostEvent, HostStatus, Run};
 use crate::state::State;
+use crate::unit::{self, MachineOffer};
 use crate::view::{Reachability, View};
 
 /// An operation on hosts.
@@ -27,6 +29,9 @@ pub enum EnrolmentOperation {
         /// The keys that some of them announce, as the operator has seen them: they count from now on.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         keys: BTreeMap<HostName, HostKey>,
+        /// The machines that some of them announce, as the operator has seen them: they may run units from now on.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        machines: BTreeMap<HostName, MachineOffer>,
     },
     /// Let a host no longer take part.
     Withdraw {
@@ -77,6 +82,22 @@ pub enum EnrolmentRefusal {
         /// What it announces now.
         announced: Option<HostKey>,
     },
+    /// A machine is of none of the hosts that are to be approved.
+    MachineOfOther { host: HostName },
+    /// The host announces another machine than the operator has seen, or none any more.
+    MachineChanged {
+        host: HostName,
+        /// What it announces now.
+        announced: Option<MachineOffer>,
+    },
+    /// The id of the host's machine is that of another one.
+    MachineTaken {
+        host: HostName,
+        /// That id.
+        machine: MachineId,
+        /// The host that has it.
+        by: HostName,
+    },
     /// The maximum number of approved and withdrawn hosts is reached.
     EnrolmentFull,
     /// There is no host of that name.
@@ -110,10 +131,15 @@ impl EnrolmentRefusal {
     /// What the caller can do about it.
     pub const fn class(&self) -> RefusalClass {
         match self {
-            Self::ApprovalSize | Self::NameTooLong { .. } | Self::KeyOfOther { .. } => RefusalClass::Invalid,
+            Self::ApprovalSize
+            | Self::NameTooLong { .. }
+            | Self::KeyOfOther { .. }
+            | Self::MachineOfOther { .. } => RefusalClass::Invalid,
             Self::UnknownHost { .. } => RefusalClass::Missing,
             Self::EnrolmentFull
             | Self::KeyChanged { .. }
+            | Self::MachineChanged { .. }
+            | Self::MachineTaken { .. }
             | Self::DeferralOver { .. }
             | Self::HostRunning { .. }
             | Self::HostAwaited { .. }
@@ -132,7 +158,9 @@ pub(crate) fn decide(
     now: DateTime<Utc>,
 ) -> Result<Granted, EnrolmentRefusal> {
     match operation {
-        EnrolmentOperation::Approve { hosts, keys } => approve(state, view, (hosts, keys), actor),
+        EnrolmentOperation::Approve { hosts, keys, machines } => {
+            approve(state, view, (hosts, keys, machines), actor)
+        }
         EnrolmentOperation::Withdraw { host, reason } => withdraw(state, view, host, actor, reason),
         EnrolmentOperation::Remove { host, reason } => remove(state, view, host, actor, reason),
         EnrolmentOperation::Defer { until: Some(until), .. } if *until <= now => {
@@ -174,11 +202,15 @@ fn defer(
     Ok(Granted::done(new.into_iter().chain(cancelled).collect()))
 }
 
-/// Approves hosts for runs that start from now on. Hosts that are already approved keep their approval, and get the key that they announce.
+/// What is approved: hosts, and what some of them announce.
+type Approved<'a> = (&'a [HostName], &'a BTreeMap<HostName, HostKey>, &'a BTreeMap<HostName, MachineOffer>);
+
+/// Approves hosts for runs that start from now on. Hosts that are already approved keep their approval, and get the key and the machine that
+/// they announce.
 fn approve(
     state: &State,
     view: &View,
-    (hosts, keys): (&[HostName], &BTreeMap<HostName, HostKey>),
+    (hosts, keys, machines): Approved<'_>,
     actor: &str,
 ) -> Result<Granted, EnrolmentRefusal> {
     let enrolment = &state.enrolment;
@@ -214,7 +246,45 @@ fn approve(
         key: *key,
         actor: Some(actor.to_owned()),
     }));
-    Ok(Granted::done(facts.into_iter().map(Fact::from).collect()))
+    if let Some((host, _)) = machines.iter().find(|(host, _)| !hosts.contains(host)) {
+        return Err(EnrolmentRefusal::MachineOfOther { host: host.clone() });
+    }
+    let joined = join_machines(state, view, machines, actor)?;
+    Ok(Granted::done(facts.into_iter().map(Fact::from).chain(joined.into_iter().map(Fact::from)).collect()))
+}
+
+/// Lets hosts become the machines that they announce, as the operator has seen them. Two hosts never are one machine: one of them would be
+/// told to run what the other one runs.
+fn join_machines(
+    state: &State,
+    view: &View,
+    machines: &BTreeMap<HostName, MachineOffer>,
+    actor: &str,
+) -> Result<Vec<UnitFact>, EnrolmentRefusal> {
+    let before = &state.units.machines;
+    // Hosts that are approved together may swap their ids.
+    let kept = before.iter().filter(|(host, _)| !machines.contains_key(*host));
+    let mut taken: BTreeMap<MachineId, &HostName> = kept.map(|(host, machine)| (machine.id, host)).collect();
+    let mut joined = Vec::new();
+    for (host, shown) in machines {
+        let announced = unit::offer(view, host);
+        if announced.as_ref() != Some(shown) {
+            return Err(EnrolmentRefusal::MachineChanged { host: host.clone(), announced });
+        }
+        if let Some(by) = taken.insert(shown.id, host) {
+            let (host, by) = (host.clone(), by.clone());
+            return Err(EnrolmentRefusal::MachineTaken { host, machine: shown.id, by });
+        }
+        let address = view.hosts.get(host).and_then(|seen| seen.address.clone()).unwrap_or_default();
+        let is_same = before.get(host).is_some_and(|machine| {
+            (machine.id, &machine.metadata, &machine.address) == (shown.id, &shown.metadata, &address)
+        });
+        if !is_same {
+            let (host, metadata, actor) = (host.clone(), shown.metadata.clone(), Some(actor.to_owned()));
+            joined.push(UnitFact::MachineJoined { host, machine: shown.id, metadata, address, actor });
+        }
+    }
+    Ok(joined)
 }
 
 /// Withdraws a host. In the active run it is cancelled if it has no slot yet. Once it holds its slot, its upgrade is
@@ -345,12 +415,13 @@ mod tests {
         let mut state = State::default();
         let all = hosts(0..ENROLLED_MAX);
         for some in all.chunks(APPROVED_AT_ONCE_MAX) {
-            let approved = approve(&state, &View::default(), (some, &BTreeMap::new()), "eve");
+            let approved =
+                approve(&state, &View::default(), (some, &BTreeMap::new(), &BTreeMap::new()), "eve");
             apply(&mut state, approved);
         }
         let one_more = hosts(ENROLLED_MAX..=ENROLLED_MAX);
         let approval_of = |state: &State, hosts: &[HostName]| {
-            approve(state, &View::default(), (hosts, &BTreeMap::new()), "eve")
+            approve(state, &View::default(), (hosts, &BTreeMap::new(), &BTreeMap::new()), "eve")
         };
         assert_eq!(approval_of(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
         assert_eq!(approval_of(&state, &all[..1]), Ok(Granted::done(Vec::new())));
@@ -405,7 +476,8 @@ mod tests {
         assert_eq!(removal(&state, &seen(Reachability::Unknown)), Err(slot));
         state.slots.remove(host);
         // One that was approved and has left.
-        let approved = approve(&state, &nobody, (std::slice::from_ref(host), &BTreeMap::new()), "eve");
+        let only = (std::slice::from_ref(host), &BTreeMap::new(), &BTreeMap::new());
+        let approved = approve(&state, &nobody, only, "eve");
         apply(&mut state, approved);
         assert_eq!(removal(&state, &nobody), announced(0));
         apply(&mut state, announced(0));
@@ -437,7 +509,8 @@ mod tests {
         };
         let one = std::slice::from_ref(first);
         let decided = |state: &State, view: &View, host: &HostName, key: HostKey| {
-            approve(state, view, (one, &BTreeMap::from([(host.clone(), key)])), "eve")
+            let keys = BTreeMap::from([(host.clone(), key)]);
+            approve(state, view, (one, &keys, &BTreeMap::new()), "eve")
         };
         let changed = |announced| Err(EnrolmentRefusal::KeyChanged { host: first.clone(), announced });
         let mut state = State::default();
@@ -476,8 +549,8 @@ mod tests {
             ..View::default()
         };
         let mut state = State::default();
-        let decided =
-            approve(&state, &View::default(), (std::slice::from_ref(approved), &BTreeMap::new()), "eve");
+        let only = (std::slice::from_ref(approved), &BTreeMap::new(), &BTreeMap::new());
+        let decided = approve(&state, &View::default(), only, "eve");
         apply(&mut state, decided);
         let decided = withdraw(&state, &announcing(1), withdrawn, "eve", "stolen");
         apply(&mut state, decided);
@@ -495,7 +568,7 @@ mod tests {
     fn approvals_per_request_are_bounded() {
         let approval_of = |hosts: &[HostName]| {
             let (state, view) = (State::default(), View::default());
-            approve(&state, &view, (hosts, &BTreeMap::new()), "eve")
+            approve(&state, &view, (hosts, &BTreeMap::new(), &BTreeMap::new()), "eve")
         };
         assert_eq!(approval_of(&[]), Err(EnrolmentRefusal::ApprovalSize));
         let many = hosts(0..=APPROVED_AT_ONCE_MAX);

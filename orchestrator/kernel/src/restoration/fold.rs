@@ -26,6 +26,7 @@ impl State {
         self.restored = at.timestamp().max(self.restored.saturating_add(1));
         self.restored_nodes();
         self.desired.restored();
+        self.units_restored();
         let hosts: Vec<HostName> = self.slots.keys().cloned().collect();
         for host in hosts {
             if let Some(slot) = self.slots.get_mut(&host) {

@@ -13,6 +13,7 @@ use os_upgrade_kernel::{
     Operation, PauseOperation, Poll, Purge, Reason, Refusal, Request, Resumption, RunResult, StoredItem,
     Withholding, forecast, manifests,
 };
+use os_upgrade_protocol::limits::ITEMS_MAX;
 use os_upgrade_protocol::{Applied, AppliedItem, HostKey, HostName, ItemId, ItemKind, Revision};
 use os_upgrade_provider_rules::{Failure, ProviderName};
 
@@ -103,6 +104,7 @@ fn says(site: &mut Site, name: &str, revision: Revision, items: &[&str]) {
         name: (*name).to_owned(),
         id: Some(id("9")),
         error: None,
+        unit: None,
     };
     let items = items.iter().map(item).collect();
     let site_name = site.state.settings.site.clone();
@@ -521,16 +523,16 @@ fn a_run_waits_for_providers_for_a_bounded_time() {
 #[test]
 fn replaced_items_are_bounded() {
     let mut site = site();
-    for number in 0..200 {
+    for number in 0..600 {
         give(&mut site, "h1", "app", &number.to_string());
     }
     let replaced = &site.state.desired.hosts[&host("h1")].replaced;
-    assert_eq!((replaced.len(), replaced.last()), (64, Some(&id("198"))));
+    assert_eq!((replaced.len(), replaced.last()), (ITEMS_MAX, Some(&id("598"))));
     assert_eq!(
         site.state.desired.item(&host("h1"), &provider("app")).map(|item| item.id.clone()),
-        Some(id("199"))
+        Some(id("599"))
     );
     let fact = DesiredFact::ItemRevoked { host: host("h1"), provider: provider("none") };
     site.state.apply(site.now, &fact.into()).unwrap();
-    assert_eq!(site.state.desired.changes, 200, "nothing changed");
+    assert_eq!(site.state.desired.changes, 600, "nothing changed");
 }

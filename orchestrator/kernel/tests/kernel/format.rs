@@ -10,6 +10,7 @@ mod nodes;
 mod reasons;
 mod reboots;
 mod snapshots;
+mod units;
 mod unknown;
 mod words;
 

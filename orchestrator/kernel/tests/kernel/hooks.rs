@@ -61,7 +61,7 @@ fn announce(site: &mut Site, name: &str, key: HostKey) {
 
 fn approve(site: &mut Site, name: &str, key: HostKey) {
     let (hosts, keys) = (vec![host(name)], [(host(name), key)].into());
-    request(site, EnrolmentOperation::Approve { hosts, keys }).unwrap();
+    request(site, EnrolmentOperation::Approve { hosts, keys, machines: [].into() }).unwrap();
 }
 
 fn withdraw(site: &mut Site, name: &str) {

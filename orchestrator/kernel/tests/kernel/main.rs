@@ -12,5 +12,6 @@ mod reboot_queue;
 mod restoration;
 mod sixty_hosts;
 mod stories;
+mod unit;
 mod waiters;
 mod warnings;

@@ -127,6 +127,39 @@ fn wrong_values_are_refused() {
     }
 }
 
+/// Every refusal names the option, in words that are shown to those who wrote the file.
+#[test]
+fn refusals_have_sentences() {
+    for (section, sentence) in [
+        ("Evacuate=yes\nConflicts=\"b", "line 5: a quotation mark is not closed"),
+        (
+            "MachineID=933fbdff",
+            "line 4: MachineID is the whole id of a machine, which has 32 hexadecimal digits",
+        ),
+        ("X-ConditionMachineBootID=1", "line 4: X-ConditionMachineBootID matches no machine: use MachineID"),
+        (
+            "MachineOf=b",
+            "line 4: MachineOf names a unit: the name of a unit ends in its kind, such as .service, .socket or .timer",
+        ),
+        ("MachineOf=%n", "line 4: MachineOf names the unit itself"),
+        (
+            "MachineMetadata=region",
+            "line 4: MachineMetadata is key=value, and several such pairs on a line are each in quotation marks",
+        ),
+        ("Replaces=\"\"", "line 4: Conflicts and Replaces are patterns of names: a pattern is not empty"),
+        ("Global=maybe", "line 4: Global and Evacuate are yes or no"),
+        ("Conflicts=a.service", "line 4: Conflicts names the unit itself"),
+        ("Replaces=%n", "line 4: Replaces names the unit itself"),
+        ("Conflicts=b*\nMachineOf=b.service", "line 4: Conflicts matches b.service, which MachineOf names"),
+        ("MachineOf=c.timer\nReplaces=*.timer", "line 5: Replaces matches c.timer, which MachineOf names"),
+        ("Global=true\nMachineOf=b.service", "line 5: Global excludes MachineOf"),
+        ("Conflicts=b*\nReplaces=c*", "line 5: Conflicts excludes Replaces"),
+    ] {
+        let error = read("a.service", section).unwrap_err();
+        assert!(error.to_string().starts_with(sentence), "{section}: {error}");
+    }
+}
+
 #[test]
 fn contradictions_are_refused() {
     use RequirementsProblem as P;

@@ -40,6 +40,11 @@ impl<'a> Occupants<'a> {
         self.placed.contains_key(unit)
     }
 
+    /// The global units that run here, by name.
+    pub(super) fn globals(&self) -> impl Iterator<Item = &'a UnitName> {
+        self.globals.iter().copied()
+    }
+
     /// The units that belong here or may still run here.
     pub(super) fn present(&self) -> impl Iterator<Item = Named<'a>> {
         self.placed.iter().chain(&self.leaving).map(|(&name, &unit)| Named { name, unit })
@@ -64,12 +69,11 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(super) fn new(site: &'a Site) -> Self {
         let open = site.machines.iter().filter(|(_, machine)| machine.status == MachineStatus::Open);
-        let forbids = |named: &Named<'_>| !named.unit.requirements.conflicts.is_empty();
         let mut draft = Self {
             site,
             relations: Relations::new(site),
             globals: site.named_units().filter(|named| named.is_wanted_global()).collect(),
-            forbidding: site.named_units().filter(forbids).collect(),
+            forbidding: site.named_units().filter(|named| named.has_conflicts()).collect(),
             spots: BTreeMap::new(),
             occupants: site.machines.keys().map(|id| (id, Occupants::default())).collect(),
             loads: open.map(|(id, _)| (0, id)).collect(),

@@ -25,11 +25,21 @@ pub(super) struct Rivals<'a> {
     opponent: Option<&'a UnitName>,
 }
 
+impl Rivals<'_> {
+    /// Whether no unit keeps it off any machine.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conflicts.is_empty()
+            && self.replacers.is_empty()
+            && self.globals.is_empty()
+            && self.opponent.is_none()
+    }
+}
+
 impl<'a> Draft<'a> {
     /// Finds the rivals of a unit once for all machines.
     pub(super) fn rivals(&self, named: Named<'a>) -> Rivals<'a> {
         let mut conflicts = BTreeMap::new();
-        if !named.unit.requirements.conflicts.is_empty() {
+        if named.has_conflicts() {
             for (other, spot) in self.spots().filter(|(other, _)| named.forbids(other)) {
                 conflicts.entry(spot.machine()).or_insert(other);
             }
@@ -187,7 +197,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Why a global unit does not run on a machine.
-    fn global_misfit(&self, named: Named<'_>, id: &MachineId) -> Option<Misfit> {
+    pub(super) fn global_misfit(&self, named: Named<'_>, id: &MachineId) -> Option<Misfit> {
         let (Some(machine), Some(here)) = (self.site.machines.get(id), self.occupants(id)) else {
             return Some(Misfit::NoSuchMachine);
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::misfit::unsuited;
+use super::misfit::{has_metadata, unsuited};
 use super::site::{Machine, Named};
 use crate::{MachineId, UnitName};
 
@@ -14,10 +14,19 @@ pub(super) fn running<'a>(
     machine: &Machine,
 ) -> BTreeSet<&'a UnitName> {
     let mut running = BTreeSet::new();
+    // Of two units without `Conflicts` it is clear that they do not conflict, and most have none.
+    let mut forbidding: Vec<Named<'a>> =
+        present.iter().copied().filter(|named| named.has_conflicts()).collect();
     for global in globals {
-        let is_free = || !present.iter().any(|other| global.conflicts_with(*other));
-        if unsuited(global, id, machine).is_none() && is_free() {
+        let others = if global.has_conflicts() { &present } else { &forbidding };
+        let is_free = || !others.iter().any(|other| global.conflicts_with(*other));
+        // To explain why a machine does not suit a unit costs more than to find it out.
+        let is_suited = has_metadata(global.unit, machine) && unsuited(global, id, machine).is_none();
+        if is_suited && is_free() {
             running.insert(global.name);
+            if global.has_conflicts() {
+                forbidding.push(global);
+            }
             present.push(global);
         }
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::draft::{Draft, Spot};
 use super::moves::{Move, Taken};
 use super::site::{Named, Site};
-use crate::MachineId;
+use crate::{MachineId, Requirements};
 
 /// The moves decided so far.
 #[derive(Debug)]
@@ -64,13 +64,20 @@ impl<'a> Planner<'a> {
     }
 
     fn place_waiting(&mut self) {
+        // What no machine offers, whatever else is there: who asks for the same waits as well.
+        let mut in_vain: Option<&Requirements> = None;
         for named in self.draft.relations.order().to_vec() {
-            if self.draft.spot(named.name).is_some() {
+            let requirements: &Requirements = &named.unit.requirements;
+            if self.draft.spot(named.name).is_some() || in_vain == Some(requirements) {
                 continue;
             }
             let rivals = self.draft.rivals(named);
-            if let Some(machine) = self.draft.best(named, &rivals, None) {
-                self.place(named, machine);
+            match self.draft.best(named, &rivals, None) {
+                Some(machine) => self.place(named, machine),
+                None if rivals.is_empty() && requirements.machine_of.is_empty() => {
+                    in_vain = Some(requirements);
+                }
+                None => {}
             }
         }
     }

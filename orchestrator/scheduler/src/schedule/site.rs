@@ -101,6 +101,11 @@ impl Named<'_> {
         self.is_wanted() && self.unit.requirements.is_global && !self.name.is_template()
     }
 
+    /// Whether it has `Conflicts`.
+    pub(super) fn has_conflicts(self) -> bool {
+        !self.unit.requirements.conflicts.is_empty()
+    }
+
     /// Whether its own option keeps the other unit off its machine.
     pub(super) fn forbids(self, other: &UnitName) -> bool {
         self.name != other && self.unit.requirements.conflicts.iter().any(|pattern| pattern.matches(other))

@@ -6,6 +6,7 @@ mod laws;
 mod reasons;
 mod stories;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
@@ -148,5 +149,5 @@ fn conflict(unit: &str) -> Misfit {
 }
 
 fn globals(site: &Site, number: usize) -> Vec<&str> {
-    site.globals(&machine(number)).into_iter().map(UnitName::as_str).collect()
+    site.globals().on(&machine(number)).map(UnitName::as_str).collect()
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::unit::kind::UnitKind;
 
 /// The longest name, in bytes. It is systemd's.
-const NAME_BYTES_MAX: usize = 256;
+const NAME_BYTES_MAX: usize = 255;
 
 /// The name of a unit, such as `web.service`; `web@.service` is a template, and `web@1.service` an instance of it. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -180,9 +180,9 @@ mod tests {
     fn other_texts_are_no_names() {
         use UnitNameError as E;
         let long = |bytes: usize| format!("{}.service", "a".repeat(bytes - ".service".len()));
-        assert_eq!(UnitName::new(&long(256)).map(|name| name.kind()), Ok(UnitKind::Service));
+        assert_eq!(UnitName::new(&long(255)).map(|name| name.kind()), Ok(UnitKind::Service));
         for (text, error) in [
-            (long(257).as_str(), E::TooLong),
+            (long(256).as_str(), E::TooLong),
             ("", E::Kind),
             ("a", E::Kind),
             ("service", E::Kind),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use imbl::OrdMap;
 use os_upgrade_kernel::{ConfigProvider, ManifestOrder, StoredItem};
 use os_upgrade_protocol::{DesiredFence, HostKey, HostName, ItemId, Manifest, Revision};
@@ -43,9 +44,17 @@ pub enum DesiredStored {
 pub enum Deliver {
     /// Put this fence in place of an earlier one.
     Fence { epoch: u64, fence: DesiredFence },
-    /// Publish a manifest under the fence at this sequence, then delete the items that it no longer names, and tell the host. What is older than
-    /// `since`, the first fence of this leadership, is of no use unless the manifest names it.
-    Manifest { epoch: u64, fence: u64, since: u64, order: ManifestOrder, manifest: Manifest },
+    /// Publish a manifest under the fence at this sequence, then delete the items that it no longer names, and tell the host. Before it, under
+    /// the same fence, publish the items of kind `unit` that it names and that may not be stored yet. What is older than `since`, the first
+    /// fence of this leadership, is of no use unless the manifest names it.
+    Manifest {
+        epoch: u64,
+        fence: u64,
+        since: u64,
+        order: ManifestOrder,
+        manifest: Manifest,
+        units: Vec<(ItemId, Bytes)>,
+    },
     /// Ask a provider. What it gives is sealed and stored under the fence at this sequence, unless its fingerprint is the one that is known.
     Ask { epoch: u64, fence: u64, question: Box<ProviderQuestion> },
     /// Draw a token with which a provider of kind `hooks` may call back. Only its digest comes back; the token stays in memory.
@@ -75,7 +84,7 @@ impl Deliver {
 pub enum Delivered {
     /// A fence was answered.
     Fenced { epoch: u64, outcome: DesiredFenced },
-    /// The publish of a manifest was answered: stored only if what it no longer names is also deleted.
+    /// The publish of a manifest was answered: stored only if its units are, and what it no longer names is deleted.
     ManifestPublished { epoch: u64, order: ManifestOrder, outcome: DesiredStored },
     /// A provider was asked.
     ProviderAnswered { epoch: u64, ticket: Ticket, reply: ProviderReply },

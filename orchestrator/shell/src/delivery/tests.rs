@@ -6,7 +6,7 @@ mod regressions;
 
 use os_upgrade_kernel::SecretName;
 use os_upgrade_kernel::fact::EnrolmentFact;
-use os_upgrade_protocol::ItemId;
+use os_upgrade_protocol::{ItemId, ItemKind, UnitItem};
 
 use self::leader::{APP, Leader, at, given, host, key, run_started, said};
 use super::*;
@@ -157,6 +157,45 @@ fn a_run_hurries_required_providers() {
     assert!(leader.asked(60).is_empty());
     leader.commit(run_started("h1"));
     assert_eq!(leader.asked(0).len(), 1);
+}
+
+/// A unit is placed on h1.
+fn place(leader: &mut Leader, unit: &str) {
+    for fact in [
+        format!(
+            r#"{{"type":"unit-submitted","name":"{unit}","contents":"[Service]\n","desired":"launched","actor":"eve"}}"#
+        ),
+        format!(r#"{{"type":"unit-placed","unit":"{unit}","hosts":["h1"]}}"#),
+    ] {
+        leader.commit(serde_json::from_str(&fact).unwrap());
+    }
+}
+
+/// Units are in the state, so they are stored with the manifest that names them first, and again if it is not known whether that is stored.
+#[test]
+fn units_go_with_the_first_manifest_that_names_them() {
+    let mut leader = Leader::new("[]");
+    let joined = r#"{"type":"machine-joined","host":"h1","machine":"00112233445566778899aabbccddeeff"}"#;
+    leader.commit(serde_json::from_str(joined).unwrap());
+    leader.fence(3);
+    for (number, unit) in [(1, "a.service"), (2, "b.service")] {
+        place(&mut leader, unit);
+        let (epoch, order, first, units) = leader.manifest_with_units();
+        let unknown = DesiredStored::Unknown;
+        assert_eq!(leader.delivery.manifest_published(at(leader.now), epoch, order, unknown), None);
+        leader.now += 1;
+        leader.fence(3 + number);
+        let (epoch, order, manifest, again) = leader.manifest_with_units();
+        assert_eq!((&manifest, &again), (&first, &units));
+        let [(id, content)] = &units[..] else { panic!("{units:?}") };
+        assert_eq!(UnitItem::parse(content).unwrap().name, unit);
+        let named = manifest.items.last().unwrap();
+        assert_eq!((named.kind, named.name.as_str(), &named.id), (ItemKind::Unit, unit, id));
+        assert_eq!(manifest.items.len() as u64, number, "it names the earlier ones, too");
+        let stored = DesiredStored::Stored(9);
+        let input = leader.delivery.manifest_published(at(leader.now), epoch, order, stored).unwrap();
+        assert_eq!(leader.decide(&input), ["manifest-stored"]);
+    }
 }
 
 /// A stream that another site uses is left alone, and looked at once a minute.

@@ -34,7 +34,8 @@ const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
         | Operation::Desired(_)
         | Operation::Reboot(_)
         | Operation::Node(_)
-        | Operation::Secret(_) => ttl,
+        | Operation::Secret(_)
+        | Operation::Unit(_) => ttl,
     }
 }
 

@@ -25,6 +25,8 @@ const GIVES_WAY_AFTER: TimeDelta = TimeDelta::minutes(1);
 const LABELS_MAX: usize = 64;
 /// The longest machine id of a host, in bytes. Those of systemd have 32.
 const MACHINE_ID_BYTES_MAX: usize = limits::ID_BYTES_MAX;
+/// The longest address of a host, in bytes: that of the longest name.
+const ADDRESS_BYTES_MAX: usize = limits::NAME_BYTES_MAX;
 
 /// An announcement, as the bus stored it.
 #[derive(Debug)]
@@ -147,6 +149,15 @@ impl AnnouncedHost {
         of_configuring.or_else(|| announced().find_map(|announced| line(&announced.announcement)))
     }
 
+    /// The first address that a worker announces.
+    fn address(&self) -> Option<String> {
+        let announced = self.applications.values().filter_map(|entry| entry.announced.as_deref());
+        let mut addresses = announced.flat_map(|announced| &announced.announcement.addresses);
+        let most = ADDRESS_BYTES_MAX;
+        let line = |address: &String| limits::bounded(&one_line(address, most), most);
+        addresses.find_map(|address| Some(line(address)).filter(|line| !line.is_empty()))
+    }
+
     /// The applications that do not count; the first ones, if there are many.
     pub(super) fn refused(&self) -> &OrdSet<ApplicationName> {
         &self.refused
@@ -189,6 +200,13 @@ impl AnnouncedHost {
             }
             sends_heartbeats |= announcement.heartbeats;
             all_reboot &= announcement.reboots_on_request;
+            if announcement.runs_units {
+                if seen.runs_units.is_none() {
+                    seen.runs_units = Some(application.clone());
+                } else {
+                    seen.runs_units_refused.insert(application.clone());
+                }
+            }
             seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
             seen.announced_at = seen.announced_at.max(Some(announced.at));
         }
@@ -197,6 +215,7 @@ impl AnnouncedHost {
         seen.machine_id = self.machine_id();
         seen.metadata_digest = metadata_digest(&seen.labels, seen.machine_id.as_deref());
         seen.boot_id = boot_id.cloned();
+        seen.address = self.address();
         // Any of its workers may get the command.
         seen.reboots_on_request = all_reboot;
         // Also of what cannot be used.
@@ -382,6 +401,39 @@ mod tests {
         let configures = Configures { application: application(2), key: HostKey::new([2; 32]) };
         assert_eq!(seen.configures, Some(configures));
         assert_eq!(seen.configures_refused, [application(3)].into_iter().collect());
+    }
+
+    #[test]
+    fn the_first_application_that_runs_units_is_the_agent() {
+        let mut host = AnnouncedHost::default();
+        assert_eq!(host.record(&application(1), 1, announced(1)), Recorded::Counts);
+        assert_eq!(host.seen().unwrap().0.runs_units, None);
+        for (number, expected) in [(3, 3), (2, 2), (4, 2)] {
+            let Said::Announced(mut said) = announced(number) else { unreachable!() };
+            said.announcement.runs_units = true;
+            host.record(&application(number), number as u64, Said::Announced(said));
+            assert_eq!(host.seen().unwrap().0.runs_units, Some(application(expected)));
+        }
+        assert_eq!(host.seen().unwrap().0.runs_units_refused, [3, 4].map(application).into_iter().collect());
+    }
+
+    #[test]
+    fn the_first_address_is_shown() {
+        let mut host = AnnouncedHost::default();
+        for (number, addresses, expected) in [
+            (3, vec!["10.0.0.3", "fd00::3"], "10.0.0.3"),
+            (2, vec![], "10.0.0.3"),
+            (1, vec![" \n", "10.0.0.1\n\u{1b}"], "10.0.0.1 \u{fffd}"),
+        ] {
+            let Said::Announced(mut said) = announced(number) else { unreachable!() };
+            said.announcement.addresses = addresses.into_iter().map(str::to_owned).collect();
+            host.record(&application(number), number as u64, Said::Announced(said));
+            assert_eq!(host.seen().unwrap().0.address.as_deref(), Some(expected), "{number}");
+        }
+        let Said::Announced(mut said) = announced(0) else { unreachable!() };
+        said.announcement.addresses = vec!["a".repeat(10_000)];
+        host.record(&application(0), 9, Said::Announced(said));
+        assert!(host.seen().unwrap().0.address.is_some_and(|address| address.len() <= ADDRESS_BYTES_MAX));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Reachability, announcements and what is told of them, by the clock.
 
+use os_upgrade_kernel::{LockProvider, Slot, SlotState};
+use os_upgrade_protocol::{GroupName, RunId};
+
 use super::*;
 
 fn host(name: &str) -> HostName {
@@ -296,6 +299,165 @@ fn silence_begins_with_the_last_sign_of_life() {
     assert_eq!(silence(&inventory, "h1"), Some(h1));
     inventory.heartbeat(at(80), &host("h1"));
     assert_eq!(silence(&inventory, "h1"), None);
+}
+
+/// Announces a host whose agent runs units.
+fn announce_agent(inventory: &mut Inventory, name: &str) {
+    let announcement = Announcement { runs_units: true, ..Announcement::new(host(name), application("a")) };
+    receive(inventory, at(0), "a", name, &announcement.to_payload(), DateTime::UNIX_EPOCH);
+}
+
+fn beat(inventory: &mut Inventory, secs: u64, name: &str, units: bool) {
+    let heartbeat = WorkerMessage::Heartbeat { host: host(name), time: None, units };
+    inventory.apply(at(secs), heartbeat).unwrap();
+}
+
+/// For how many seconds the view says that these agents have been silent.
+fn silences<const N: usize>(inventory: &Inventory, names: [&str; N]) -> [u64; N] {
+    names.map(|name| inventory.view().agent_silence(&host(name)).as_secs())
+}
+
+/// Only a heartbeat of the agent is a sign of life of it, and only time in which the bus is there counts.
+#[test]
+fn agents_are_silent_while_they_could_be_heard() {
+    let mut inventory = Inventory::default();
+    tick(&mut inventory, 0, 100, true);
+    for name in ["h1", "h2"] {
+        announce_agent(&mut inventory, name);
+    }
+    inventory.leadership_begins();
+    let both = |inventory: &Inventory| silences(inventory, ["h1", "h2"]);
+    assert_eq!(both(&inventory), [0, 0], "a leader that has just begun knows of no silence");
+    for secs in 101..=129 {
+        inventory.tick(at(secs), true);
+        beat(&mut inventory, secs, "h1", true);
+        beat(&mut inventory, secs, "h2", false);
+    }
+    assert_eq!(both(&inventory), [0, 11], "it has missed heartbeats");
+    tick(&mut inventory, 130, 130, true);
+    assert_eq!(both(&inventory), [0, 30], "it has been silent since the leadership began");
+    // Time in which the bus is away or the process is paused does not count.
+    tick(&mut inventory, 131, 1_000, false);
+    tick(&mut inventory, 2_000, 2_000, true);
+    assert_eq!(both(&inventory), [0, 30]);
+    tick(&mut inventory, 2_001, 2_028, true);
+    assert_eq!(both(&inventory), [30, 30]);
+    tick(&mut inventory, 2_029, 2_058, true);
+    assert_eq!(both(&inventory), [60, 60]);
+    beat(&mut inventory, 2_059, "h1", true);
+    assert_eq!(both(&inventory), [0, 60]);
+    tick(&mut inventory, 2_059, 2_118, true);
+    assert_eq!(both(&inventory), [60, 120]);
+    let hears = |inventory: &Inventory| ["h1", "h2"].map(|name| inventory.view().hears_agent(&host(name)));
+    beat(&mut inventory, 2_118, "h2", true);
+    assert_eq!((both(&inventory), hears(&inventory)), ([60, 0], [false, true]));
+    inventory.leadership_begins();
+    assert_eq!((both(&inventory), hears(&inventory)), ([0, 0], [false; 2]), "another leadership begins");
+    beat(&mut inventory, 2_118, "h1", true);
+    assert_eq!(hears(&inventory), [true, false]);
+}
+
+/// While its host holds a slot an agent may be silent for long. Once the slot is released, its silence counts from then on.
+#[test]
+fn silence_counts_anew_once_a_slot_is_released() {
+    let mut inventory = Inventory::default();
+    for name in ["h1", "h2"] {
+        announce_agent(&mut inventory, name);
+    }
+    let mut held = State::default();
+    let slot = Slot {
+        group: GroupName::new("default").unwrap(),
+        provider: LockProvider::Embedded,
+        state: SlotState::Held,
+        since: LATER,
+        held_since: None,
+        refusal: None,
+        in_doubt: false,
+        unlocked_at: None,
+        owner: RunId::new("r1").unwrap().into(),
+        command: None,
+        begun: false,
+        failed: false,
+        unsent_at_fence: None,
+    };
+    held.slots.insert(host("h1"), slot);
+    tick(&mut inventory, 0, 600, true);
+    inventory.graces_changed(&held, &held);
+    assert_eq!(silences(&inventory, ["h1", "h2"]), [600, 600]);
+    inventory.graces_changed(&State::default(), &held);
+    assert_eq!(silences(&inventory, ["h1", "h2"]), [600, 600], "it may be silent for longer");
+    inventory.graces_changed(&held, &State::default());
+    assert_eq!(silences(&inventory, ["h1", "h2"]), [0, 600]);
+    tick(&mut inventory, 601, 630, true);
+    assert_eq!(silences(&inventory, ["h1", "h2"]), [30, 600]);
+}
+
+#[test]
+fn unchanged_silence_leaves_the_view_as_it_is() {
+    let mut inventory = Inventory::default();
+    for name in ["h1", "h2"] {
+        announce_agent(&mut inventory, name);
+    }
+    tick(&mut inventory, 0, 60, true);
+    let before = inventory.view().agents.clone();
+    for secs in 61..119 {
+        inventory.tick(at(secs), true);
+        assert!(inventory.view().agents.ptr_eq(&before), "at {secs}");
+    }
+    tick(&mut inventory, 119, 120, true);
+    assert_eq!(silences(&inventory, ["h1", "h2"]), [120, 120]);
+}
+
+/// As with hosts: what may have been lost is no silence, unless it was silence before, and not for ever.
+#[test]
+fn lost_heartbeats_excuse_agents() {
+    let mut inventory = Inventory::default();
+    for name in ["h1", "h2"] {
+        announce_agent(&mut inventory, name);
+    }
+    tick(&mut inventory, 0, 5, true);
+    beat(&mut inventory, 5, "h2", true);
+    tick(&mut inventory, 6, 31, true);
+    assert_eq!(silences(&inventory, ["h1", "h2"]), [30, 11]);
+    let given_up = (32..1_000).find(|secs| {
+        inventory.apply(at(*secs), WorkerMessage::ReportsLost).unwrap();
+        inventory.tick(at(*secs), true);
+        silences(&inventory, ["h2"]) == [30]
+    });
+    assert_eq!(given_up, Some(5 + 300 + 29));
+    assert_eq!(silences(&inventory, ["h1"]), [300]);
+}
+
+/// A host that takes back its announcement may still run units, so it goes on being silent. One of which nothing was read counts from the
+/// beginning of the leadership, and what strangers send counts for nothing.
+#[test]
+fn agents_of_hosts_that_left_are_silent() {
+    let mut inventory = Inventory::default();
+    announce_agent(&mut inventory, "h1");
+    tick(&mut inventory, 0, 10, true);
+    inventory.leadership_begins();
+    tick(&mut inventory, 11, 40, true);
+    beat(&mut inventory, 40, "h1", true);
+    beat(&mut inventory, 40, "stranger", true);
+    receive(&mut inventory, at(40), "a", "h1", b"", DateTime::UNIX_EPOCH);
+    assert_eq!(silences(&inventory, ["h1", "h2", "stranger"]), [0, 30, 30]);
+    tick(&mut inventory, 41, 70, true);
+    assert_eq!(silences(&inventory, ["h1", "h2", "stranger"]), [30, 60, 60]);
+    assert!(!inventory.view().agents.contains_key(&host("stranger")));
+}
+
+#[test]
+fn words_about_units_are_safe_to_show() {
+    let mut inventory = Inventory::default();
+    let long = "x".repeat(100);
+    let payload = format!(
+        r#"{{"site":"a","epoch":0,"sequence":1,"items":[{{"kind":"unit","name":"a.service","unit":{{"state":"loaded","load":"\n{long}","active":"b","sub":""}}}}]}}"#
+    );
+    let message = WorkerMessage::Applied { host: host("h1"), payload: payload.into() };
+    inventory.apply(at(0), message).unwrap();
+    let unit = inventory.view().applied(&host("h1")).unwrap().items[0].unit.clone().unwrap();
+    assert_eq!((unit.load.len(), unit.active.as_str(), unit.sub.as_str()), (32, "b", ""));
+    assert!(unit.load.starts_with("xxx"), "{unit:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::pause::Pauses;
 use super::queue::Queue;
 use super::runs::Runs;
 use super::secrets::Secrets;
+use super::units::Units;
 use super::violation::Violation;
 use crate::time::Micros;
 
@@ -69,6 +70,7 @@ pub(super) struct AnswerContext<'a> {
     pub(super) secrets: &'a Secrets,
     pub(super) queue: &'a Queue,
     pub(super) pauses: &'a Pauses,
+    pub(super) units: &'a Units,
     /// The state that the journal folds to.
     pub(super) state: &'a State,
 }
@@ -104,6 +106,7 @@ impl AnswerContext<'_> {
             | Operation::Lock(_)
             | Operation::Node(_)
             | Operation::Desired(_) => true,
+            Operation::Unit(operation) => self.units.took_effect(operation, self.called),
             Operation::Reboot(operation) => self.queue.took_effect(operation, &request.actor, self.called),
             Operation::Secret(secret) => self.secrets.took_effect(secret, self.called),
         }
@@ -150,7 +153,8 @@ impl AnswerContext<'_> {
             | Refusal::Slot(_)
             | Refusal::Lock(_)
             | Refusal::Node(_)
-            | Refusal::Desired(_) => true,
+            | Refusal::Desired(_)
+            | Refusal::Unit(_) => true,
             Refusal::Reboot(refusal) => match &request.operation {
                 Operation::Reboot(operation) => self.queue.was_refusable(operation, refusal, self.called),
                 Operation::Config(_)
@@ -161,7 +165,8 @@ impl AnswerContext<'_> {
                 | Operation::Lock(_)
                 | Operation::Node(_)
                 | Operation::Desired(_)
-                | Operation::Secret(_) => false,
+                | Operation::Secret(_)
+                | Operation::Unit(_) => false,
             },
             Refusal::Secret(refusal) => self.secrets.was_refusable(&request.operation, refusal, self.called),
         }

@@ -18,6 +18,7 @@ impl Checker {
         self.violations.record("desired.fact", self.desired.fact(fact, state));
         let sequence = self.journal.last_record();
         self.violations.record("hooks.fact", self.hooks.fact(sequence, fact, state));
+        self.unit_fact(fact, state);
     }
 
     /// A process begins to lead, and has the journal up to `position`.
@@ -76,6 +77,11 @@ impl Checker {
         self.violations.record("desired.item_stored", self.desired.item_stored(writer, id, item));
     }
 
+    /// A unit of this name that a host is to run is stored there.
+    pub(crate) fn unit_stored(&mut self, writer: Writer, host: &HostName, id: &ItemId, unit: &str) {
+        self.violations.record("desired.unit_stored", self.desired.unit_stored(writer, host, id, unit));
+    }
+
     /// A manifest is stored there.
     pub(crate) fn manifest_stored(&mut self, writer: Writer, host: &HostName, manifest: &Manifest) {
         let state = self.journal.state();
@@ -97,11 +103,12 @@ impl Checker {
     pub(crate) fn desired_rolled_back(&mut self, stream: &DesiredStream, names: &[HostName]) {
         self.desired.rolled_back(stream, names);
         self.hooks.rolled_back();
+        self.units.rolled_back(names);
     }
 
-    /// Long after the faults, hosts do not have what providers say.
-    pub(crate) fn never_delivered(&mut self, what: &str, state: &str) {
-        self.violations.add(Violation::new("delivered", format!("{what}\n{state}")));
+    /// Long after the faults, hosts do not have what they should have by this `rule`.
+    pub(crate) fn never_delivered(&mut self, rule: &'static str, what: &str, state: &str) {
+        self.violations.add(Violation::new(rule, format!("{what}\n{state}")));
     }
 
     /// Checks, long after the faults, that providers were told everything that `state` has of the hosts in `view` at `now`.

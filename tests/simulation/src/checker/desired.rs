@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use os_upgrade_kernel::fact::DesiredFact;
 use os_upgrade_kernel::{Fact, State};
-use os_upgrade_protocol::{DesiredFence, HostName, ItemId, Manifest, Revision};
+use os_upgrade_protocol::{DesiredFence, HostName, Item, ItemId, ItemKind, Manifest, Revision};
 use os_upgrade_provider_rules::ProviderName;
 
 use super::violation::Violation;
@@ -32,6 +32,8 @@ pub(super) struct Desired {
     /// The last fence: how new it is, and whose it is.
     fence: Option<(Revision, Writer)>,
     items: BTreeMap<(HostName, ItemId), SealedItem>,
+    /// The names of the units among them, which are not sealed.
+    units: BTreeMap<(HostName, ItemId), String>,
     manifests: BTreeMap<HostName, Manifest>,
     /// What each provider has had for each host, in order; `None` while it had nothing.
     words: BTreeMap<Pair, Vec<Option<u64>>>,
@@ -96,22 +98,45 @@ impl Desired {
             return Err(Violation::new("resumed", text));
         }
         for item in &manifest.items {
-            let stored = self.items.get(&(host.clone(), item.id.clone()));
-            let is_meant =
-                |stored: &SealedItem| stored.provider.as_str() == item.name && stored.sealed == item.sealed;
-            // A restored site names what it had; it may have been deleted since, and is given anew.
-            let may_be_gone = item.sealed.epoch < state.epoch() && stored.is_none();
-            if !may_be_gone && !stored.is_some_and(is_meant) {
-                let text = format!("the manifest of {host} names {item:?}, and there is {stored:?}");
-                return Err(Violation::new("named", text));
-            }
+            self.check_named(host, item, state)?;
         }
         Ok(())
+    }
+
+    /// What a manifest names is there.
+    fn check_named(&self, host: &HostName, item: &Item, state: &State) -> Result<(), Violation> {
+        let key = (host.clone(), item.id.clone());
+        let (stored, unit) = (self.items.get(&key), self.units.get(&key));
+        let is_meant = match item.kind {
+            ItemKind::Unit => unit.is_some_and(|name| *name == item.name),
+            ItemKind::Configuration | ItemKind::Other => stored
+                .is_some_and(|stored| stored.provider.as_str() == item.name && stored.sealed == item.sealed),
+        };
+        // A restored site names what it had; it may have been deleted since, and is given anew.
+        let may_be_gone = item.sealed.epoch < state.epoch() && stored.is_none() && unit.is_none();
+        if may_be_gone || is_meant {
+            return Ok(());
+        }
+        let text = format!("the manifest of {host} names {item:?}, and there is {stored:?} or {unit:?}");
+        Err(Violation::new("named", text))
+    }
+
+    /// A unit of this name is stored in the stream.
+    pub(super) fn unit_stored(
+        &mut self,
+        writer: Writer,
+        host: &HostName,
+        id: &ItemId,
+        unit: &str,
+    ) -> Result<(), Violation> {
+        self.units.insert((host.clone(), id.clone()), unit.to_owned());
+        self.check_writer(writer, "a unit")
     }
 
     /// An item is deleted from the stream.
     pub(super) fn deleted(&mut self, host: &HostName, id: &ItemId) -> Result<(), Violation> {
         self.items.remove(&(host.clone(), id.clone()));
+        self.units.remove(&(host.clone(), id.clone()));
         let manifest = self.manifests.get(host);
         if manifest.is_some_and(|manifest| manifest.items.iter().any(|item| item.id == *id)) {
             let text = format!("{id} of {host} is deleted, and the manifest names it");
@@ -171,6 +196,8 @@ impl Desired {
         self.fence = None;
         let items = stream.items().map(|(id, item)| ((item.host.clone(), id.clone()), item.clone()));
         self.items = items.collect();
+        let units = stream.units().map(|(host, id, unit)| ((host.clone(), id.clone()), unit.name.clone()));
+        self.units = units.collect();
         let manifest = |host: &HostName| Some((host.clone(), stream.manifest(host)?.clone()));
         self.manifests = names.iter().filter_map(manifest).collect();
         self.applied.clear();

@@ -2,18 +2,36 @@
 
 use os_upgrade_kernel::State;
 use os_upgrade_kernel::slot::Semaphore;
+use os_upgrade_protocol::HostName;
 
+use super::Checker;
 use super::steps::Steps;
 use super::violation::Violation;
 use crate::locks::LockServer;
 
+impl Checker {
+    /// `what` must happen eventually and has not.
+    pub(crate) fn never_happened(&mut self, what: &str, state: &str) {
+        self.violations.add(Violation::new("live", format!("never: {what}\n{state}")));
+    }
+
+    /// Of the hosts that are well and to which a slot was open, `starved` were upgraded in none of so many `runs`.
+    pub(crate) fn check_starved(&mut self, starved: &[&HostName], runs: usize, state: &State) {
+        let names: Vec<&str> = starved.iter().map(|host| host.as_str()).collect();
+        let violation =
+            || Violation::new("starved", format!("not in {runs} runs: {}\n{state:#?}", names.join(", ")));
+        let checked = if starved.is_empty() { Ok(()) } else { Err(violation()) };
+        self.violations.record("nights.check_starved", checked);
+    }
+
+    /// The last run has succeeded.
+    pub(crate) fn check_end(&mut self, leader: &State, locks: &LockServer) {
+        self.violations.record("end.check", check(leader, self.journal.state(), locks, &self.steps));
+    }
+}
+
 /// After the last run has succeeded: nothing is left of it, and the leader's state is the fold of the journal.
-pub(super) fn check(
-    leader: &State,
-    journal: &State,
-    locks: &LockServer,
-    steps: &Steps,
-) -> Result<(), Violation> {
+fn check(leader: &State, journal: &State, locks: &LockServer, steps: &Steps) -> Result<(), Violation> {
     let left = |text| Err(Violation::new("live", text));
     if !leader.slots.is_empty() {
         return left(format!("slots are left: {:?}", leader.slots));

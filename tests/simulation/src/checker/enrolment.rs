@@ -53,6 +53,7 @@ impl Enrolled {
             | Fact::Queue(_)
             | Fact::Node(_)
             | Fact::Secret(_)
+            | Fact::Unit(_)
             | Fact::Control(_)
             | Fact::Restoration(_) => {}
         }

@@ -262,7 +262,8 @@ impl Intent {
             | Operation::Reboot(_)
             | Operation::Node(_)
             | Operation::Desired(_)
-            | Operation::Secret(_) => return None,
+            | Operation::Secret(_)
+            | Operation::Unit(_) => return None,
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
     }
@@ -312,7 +313,8 @@ impl Verdict {
                 | Refusal::Reboot(_)
                 | Refusal::Node(_)
                 | Refusal::Desired(_)
-                | Refusal::Secret(_),
+                | Refusal::Secret(_)
+                | Refusal::Unit(_),
             ) => None,
         }
     }

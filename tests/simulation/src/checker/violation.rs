@@ -57,6 +57,13 @@
 //! | delivered | in the end each host has what its providers say, and one that is withdrawn or removed nothing; but a worker that has lost its state does not revoke what it does not know | `world/act_on_delivery` |
 //! | told | a provider of kind `hooks` is told of each approval of its hosts, each event under a UUID of its own, and nothing counts as told that has not reached it; in the end of every event and of the metadata that its hosts have | `hooks`, `world/act_on_delivery` |
 //! | asked | a provider of kind `hooks` is told of a host's events one by one, in order and not without a cause: once in each leadership unless something calls for more, and not again by who knows its answer; polls are those of the interval in force, and a takeover repeats none | `hooks`, `hooks/repeats` |
+//! | apart | a unit that is not global runs on one machine at a time, but on one that is lost, or was and has not caught up; where it counts as stopped it has | `units/apart` |
+//! | placed | a unit is placed on open machines only, that are what its file asks for, with its peer and without what it conflicts with | `units` |
+//! | silent | a machine is lost only after its agent has been silent to the leader for 30 s | `units/silence` |
+//! | mass | no machine is lost if most of those that could be reached fell silent with it | `units/silence` |
+//! | launched | a unit that is shown as launched was started on its host by the item that the host is to have | `units` |
+//! | settled | in the end every unit that somebody wants runs where it can, and no other does | `world/act_on_units` |
+//! | still | as long as nothing changes, nothing about units is appended | `units`, `world/act_on_units` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 
 use std::collections::BTreeMap;

@@ -7,12 +7,17 @@ use os_upgrade_kernel::{
     ClientId, ConfigOperation, EnrolmentOperation, Expected, LockOperation, Request, RunOperation,
     SecretName, SecretOperation, SlotOperation, Targets,
 };
-use os_upgrade_protocol::{GroupName, RunId};
+use os_upgrade_protocol::{GroupName, HostName, RunId};
 use os_upgrade_shell::instance::Event;
 
 use super::World;
 use crate::agenda::{Item, Process};
 use crate::plan::draw_config;
+
+/// The approval of hosts, without what they announce.
+fn approval_of(hosts: Vec<HostName>) -> EnrolmentOperation {
+    EnrolmentOperation::Approve { hosts, keys: BTreeMap::new(), machines: BTreeMap::new() }
+}
 
 impl World {
     pub(super) fn act(&mut self) {
@@ -119,7 +124,7 @@ impl World {
         let (host, actor) = (self.hosts[index].name.clone(), "operator".to_owned());
         let validate = self.rng.u32(..10) == 0;
         if self.rng.u32(..3) == 0 {
-            let operation = EnrolmentOperation::Approve { hosts: vec![host], keys: BTreeMap::new() };
+            let operation = approval_of(vec![host]);
             return Request { actor, validate, operation }.into();
         }
         let reason = "it is moved".to_owned();
@@ -147,12 +152,12 @@ impl World {
         }
         let host = self.rng.usize(..self.hosts.len());
         let hosts = vec![self.hosts[host].name.clone()];
-        Request::new("operator", EnrolmentOperation::Approve { hosts, keys: BTreeMap::new() }).into()
+        Request::new("operator", approval_of(hosts)).into()
     }
 
     pub(super) fn approval_of_all(&mut self) -> Request {
         let hosts = self.hosts.iter().map(|host| host.name.clone()).collect();
-        Request::new("operator", EnrolmentOperation::Approve { hosts, keys: BTreeMap::new() }).into()
+        Request::new("operator", approval_of(hosts)).into()
     }
 
     /// Usually the default group; sometimes another, or one that does not exist.

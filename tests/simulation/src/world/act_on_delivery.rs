@@ -118,12 +118,13 @@ impl World {
         Config { config_providers: delivery.configured(&mut self.rng, &names), ..config }
     }
 
-    /// The approval of a host and of the key that it has.
-    fn approval_with_key(&self, host: usize) -> Request {
-        let host = &self.hosts[host];
+    /// The approval of a host, and of the key that it has and the machine that it is.
+    pub(super) fn approval_with_key(&self, index: usize) -> Request {
+        let host = &self.hosts[index];
         let keys = host.key().map(|key| (host.name.clone(), key)).into_iter().collect();
         let hosts = vec![host.name.clone()];
-        Request::new("operator", EnrolmentOperation::Approve { hosts, keys }).into()
+        let machines = self.offers([index]);
+        Request::new("operator", EnrolmentOperation::Approve { hosts, keys, machines }).into()
     }
 
     /// A host is installed anew: it has another key, and nothing else.
@@ -235,15 +236,24 @@ impl World {
         is_removed
     }
 
-    fn approval_of_keys(&mut self) -> Request {
+    pub(super) fn approval_of_keys(&mut self) -> Request {
         let hosts: Vec<HostName> = self.hosts.iter().map(|host| host.name.clone()).collect();
         let keys: BTreeMap<HostName, HostKey> =
             self.hosts.iter().filter_map(|host| Some((host.name.clone(), host.key()?))).collect();
-        Request::new("operator", EnrolmentOperation::Approve { hosts, keys }).into()
+        let machines = self.offers(0..self.hosts.len());
+        Request::new("operator", EnrolmentOperation::Approve { hosts, keys, machines }).into()
     }
 
-    /// Waits until `lacks` says nothing, while an operator resumes the delivery wherever that is necessary.
     fn until_delivered(&mut self, lacks: impl Fn(&Self, &State) -> Option<String>) -> bool {
+        self.until_there("delivered", lacks)
+    }
+
+    /// Waits until `lacks` says nothing, while an operator resumes the delivery wherever that is necessary. Else this `rule` is broken.
+    pub(super) fn until_there(
+        &mut self,
+        rule: &'static str,
+        lacks: impl Fn(&Self, &State) -> Option<String>,
+    ) -> bool {
         let lacks = |world: &Self| match world.leader() {
             Some(leader) => lacks(world, leader.state()),
             None => Some("no instance leads".to_owned()),
@@ -253,7 +263,7 @@ impl World {
             let Some(what) = lacks(self) else { return true };
             if self.now > until {
                 let state = self.leader().map(|leader| format!("{:#?}", leader.state().desired));
-                self.checker.never_delivered(&what, state.as_deref().unwrap_or_default());
+                self.checker.never_delivered(rule, &what, state.as_deref().unwrap_or_default());
                 break;
             }
             for resume in self.resumptions() {
@@ -277,7 +287,8 @@ impl World {
         }
         let is_left = |host: &&Host| state.is_ahead(view, &host.name) || is_refused(leader, &host.name);
         let resume = |host: &Host| DesiredOperation::Resume { host: Some(host.name.clone()) };
-        self.hosts.iter().filter(|host| host.configures).filter(is_left).map(resume).collect()
+        let is_told = |host: &&Host| host.configures || host.agent.is_some();
+        self.hosts.iter().filter(is_told).filter(is_left).map(resume).collect()
     }
 
     /// What `host` does not have of what its providers say, or has although they do not.

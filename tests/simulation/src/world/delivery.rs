@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use os_upgrade_kernel::StoredItem;
-use os_upgrade_protocol::{HostName, ItemId};
+use os_upgrade_protocol::{HostName, ItemId, UnitItem};
 use os_upgrade_provider_rules::{Failure, Outcome, Reply, Validator};
 use os_upgrade_shell::delivery::{
     Deliver, Delivered, DesiredFenced, DesiredStored, ProviderQuestion, ProviderReply,
@@ -32,9 +33,9 @@ impl World {
                 let outcome = DesiredFenced::Unknown;
                 (DesiredRequest::Fence { epoch, fence }, Delivered::Fenced { epoch, outcome })
             }
-            Deliver::Manifest { epoch, fence, since, order, manifest } => {
+            Deliver::Manifest { epoch, fence, since, order, manifest, units } => {
                 let (outcome, of) = (DesiredStored::Unknown, order.clone());
-                let what = DesiredRequest::Manifest { epoch, fence, since, order, manifest };
+                let what = DesiredRequest::Manifest { epoch, fence, since, order, manifest, units };
                 (what, Delivered::ManifestPublished { epoch, order: of, outcome })
             }
             Deliver::Ask { epoch, fence, question } => {
@@ -100,14 +101,24 @@ impl World {
         self.answer(request, Answer::Instance(Event::Delivered(delivered)));
     }
 
-    /// A manifest is stored under its fence; then what it does not name is deleted, which is another request.
+    /// The units that a manifest names are stored under its fence; then it is stored, and then what it does not name is deleted, each of which is
+    /// another request.
     fn manifest_arrives(&mut self, request: &Request, desired: &DesiredRequest) {
-        let DesiredRequest::Manifest { epoch, fence, since, order, manifest } = desired else {
+        let DesiredRequest::Manifest { epoch, fence, since, order, manifest, units } = desired else {
             unreachable!("only manifests come here");
         };
         let (epoch, order, manifest) = (*epoch, order.clone(), manifest.clone());
         let expected = self.sabotage_desired_fence(*fence);
         let host = order.host.clone();
+        if !units.is_empty() {
+            if !self.units_arrive(request, &host, expected, units) {
+                let outcome = DesiredStored::Fenced;
+                return self.delivered_is(request, Delivered::ManifestPublished { epoch, order, outcome });
+            }
+            let (fence, since, units) = (*fence, *since, Vec::new());
+            let what = DesiredRequest::Manifest { epoch, fence, since, order, manifest, units };
+            return self.send(Request { what: RequestKind::Desired(what), ..request.clone() });
+        }
         if self.bus.desired.put_manifest(expected, host.clone(), manifest.clone()).is_none() {
             let outcome = DesiredStored::Fenced;
             return self.delivered_is(request, Delivered::ManifestPublished { epoch, order, outcome });
@@ -117,6 +128,28 @@ impl World {
         self.sabotage_manifest(request);
         let sweep = DesiredRequest::Sweep { epoch, since: *since, order, manifest };
         self.send(Request { what: RequestKind::Desired(sweep), ..request.clone() });
+    }
+
+    /// Units of a host are stored under their fence. Returns whether they are.
+    fn units_arrive(
+        &mut self,
+        request: &Request,
+        host: &HostName,
+        fence: u64,
+        units: &[(ItemId, Bytes)],
+    ) -> bool {
+        if self.bug == Some(Bug::UnitsUnstored) {
+            return true;
+        }
+        for (id, content) in units {
+            let unit = UnitItem::parse(content).expect("a unit as the instance wrote it");
+            let name = unit.name.clone();
+            if self.bus.desired.put_unit(fence, host.clone(), id.clone(), unit).is_none() {
+                return false;
+            }
+            self.checker.unit_stored((request.from, request.process), host, id, &name);
+        }
+        true
     }
 
     /// Tells a host that there may be something new, perhaps in vain.
@@ -296,12 +329,19 @@ impl World {
     /// The report of a host reaches the bus, and from there every instance that is connected.
     pub(super) fn report_arrives(&mut self, host: &HostName, payload: &[u8]) {
         self.bus.desired.report(host.clone(), payload.to_vec());
+        // What is said of units follows from the last report, so these must not overtake each other.
+        let is_agents = self.agents().any(|(index, _)| self.hosts[index].name == *host);
         for instance in 0..self.instances.len() {
             if self.is_linked(Peer::Instance(instance)) {
                 let boot = self.instances[instance].boot;
                 let message = WorkerMessage::Applied { host: host.clone(), payload: payload.to_vec().into() };
                 let what = Process::Event(Event::Worker(message));
-                self.after(20 * MILLI, Item::Process { instance, boot, what });
+                let item = Item::Process { instance, boot, what };
+                if is_agents {
+                    self.at(20 * MILLI, item);
+                } else {
+                    self.after(20 * MILLI, item);
+                }
             }
         }
     }

@@ -47,6 +47,7 @@ impl World {
             self.at(MINUTE, Item::Worker { host: index, process, what });
         }
         self.read_manifest(index);
+        self.agent_reads(index);
     }
 
     fn read_manifest(&mut self, index: usize) {

@@ -115,6 +115,8 @@ impl World {
             | Fault::ProviderSlow
             | Fault::ProviderFails
             | Fault::KeyChanged
+            | Fault::AgentSilent
+            | Fault::AgentsSilent
             | Fault::DesiredStateLost => {}
         }
     }

@@ -61,6 +61,9 @@ impl World {
         for index in 0..self.hosts.len() {
             let host = &mut self.hosts[index];
             host.clock = TimeDelta::zero();
+            if let Some(agent) = &mut host.agent {
+                agent.hangs_until = 0;
+            }
             let (boot, is_up) = (host.boot, host.is_up);
             self.link_back(Peer::Host(index));
             if is_up {
@@ -146,7 +149,7 @@ impl World {
                 break;
             }
         }
-        if !self.is_delivered() {
+        if !self.is_delivered() || !self.units_settle() {
             return;
         }
         // What the checker remembers of slots and steps is of the moment before.
@@ -368,6 +371,12 @@ impl World {
     }
 
     fn check_the_end(&mut self) {
+        // Whenever an agent is heard again, something may be on its way to the leader.
+        let has_read =
+            |world: &Self| world.leader().is_some_and(|leader| leader.position() == world.bus.journal_len());
+        if self.plan.units.is_some() && !self.until("the leader has read the journal", has_read) {
+            return;
+        }
         if let Some(state) = self.leader().map(|leader| leader.state().clone()) {
             self.checker.check_end(&state, &self.locks);
         }

@@ -112,6 +112,7 @@ impl World {
         let position = instance.logic.as_ref().map_or(0, Logic::position);
         self.checker.leadership_began();
         self.checker.hooks_led(writer, position);
+        self.checker.agents_awaited(writer);
     }
 
     /// A call reaches its provider.

@@ -33,6 +33,7 @@ use crate::peer::Peer;
 use crate::plan::application;
 use crate::request::{Request, RequestKind};
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
+use crate::unit_plan::machine_id;
 
 /// How long an orchestrator waits for the bus, and for the lock server.
 pub(super) const TIMEOUT: Micros = 3 * SECOND;
@@ -58,9 +59,13 @@ impl World {
             let of = self.rng.usize(..self.instances.len());
             self.instances[index].name = format!("i{of}");
         }
+        // Where there are no units, nothing depends on how many kinds of facts about them there are.
+        let has_units = self.plan.units.is_some();
+        let is_drawn =
+            |kind: &&str| has_units || !["unit-", "machine-"].iter().any(|of| kind.starts_with(of));
         let unknown_kind = self
             .occurs(Fault::OlderVersion)
-            .then(|| self.rng.choice(Fact::names().collect::<Vec<_>>()).expect("not empty"));
+            .then(|| self.rng.choice(Fact::names().filter(is_drawn).collect::<Vec<_>>()).expect("not empty"));
         let instance = &mut self.instances[index];
         instance.unknown_kind = unknown_kind;
         instance.start(&self.plan);
@@ -79,8 +84,8 @@ impl World {
         self.in_process(index, boot, Process::Tick);
     }
 
-    fn announcement(&self, host: usize) -> Event {
-        let host = &self.hosts[host];
+    fn announcement(&self, index: usize) -> Event {
+        let host = &self.hosts[index];
         let mut announcement = Announcement::new(host.name.clone(), application());
         announcement.group.clone_from(&host.group);
         // All workers send heartbeats; not all announce that.
@@ -90,6 +95,10 @@ impl World {
             announcement.boot_id = Some(boot_id(self.bus.announced(&host.name)));
         }
         announcement.configures = host.key();
+        if host.agent.is_some() {
+            announcement.runs_units = true;
+            announcement.machine_id = Some(machine_id(index).to_string());
+        }
         if host.hall > 0 {
             announcement.labels.insert("hall".to_owned(), host.hall.to_string());
         }
@@ -131,6 +140,7 @@ impl World {
                 self.at(tick, Item::Process { instance: index, boot, what: Process::Tick });
                 self.announce_store(index);
                 self.sabotage_queue_tick(index);
+                self.check_launched(index);
                 self.deliver_event(index, Event::Tick);
             }
             Process::Event(event) => {
@@ -178,6 +188,7 @@ impl World {
             self.checker.retry_later(&nonce, done.job().system(), *retry_after);
         }
         self.provider_answered(index, &event);
+        let event = self.hear_agent(index, event);
         let Some(event) = self.sabotage_event(index, event) else { return };
         let instance = &mut self.instances[index];
         let nonce = instance.nonce();
@@ -248,19 +259,7 @@ impl World {
             }
             Action::StopJournal => self.instances[index].journal = None,
             Action::Append { message, .. } if !self.knows(index, &message) => self.upgrade(index),
-            Action::Append { expected, message } => {
-                self.sabotage_append(index, &message);
-                let message = self.sabotage_record(index, message);
-                let message = self.sabotage_queue_record(index, message);
-                let message = self.sabotage_cluster_record(index, message);
-                let append_id = message.append_id.clone();
-                let outcome = match self.bug {
-                    Some(Bug::LostAckIsSuccess) => AppendOutcome::Stored { sequence: expected + 1 },
-                    _ => AppendOutcome::Unknown,
-                };
-                let fallback = Event::Appended { append_id, outcome };
-                self.send_request(index, RequestKind::Append { expected, message }, fallback);
-            }
+            Action::Append { expected, message } => self.append(index, expected, message),
             Action::ReadJournal { sequence } => {
                 let fallback = Event::ReadBack { sequence, found: ReadBack::Failed };
                 self.send_request(index, RequestKind::ReadJournal { sequence }, fallback);
@@ -320,6 +319,22 @@ impl World {
                 | Warning::Deposed { .. },
             ) => {}
         }
+    }
+
+    fn append(&mut self, index: usize, expected: u64, message: Message) {
+        self.sabotage_append(index, &message);
+        let message = self.sabotage_record(index, message);
+        let message = self.sabotage_queue_record(index, message);
+        let message = self.sabotage_cluster_record(index, message);
+        let message = self.sabotage_unit_record(index, message);
+        self.check_losses(index, &message);
+        let append_id = message.append_id.clone();
+        let outcome = match self.bug {
+            Some(Bug::LostAckIsSuccess) => AppendOutcome::Stored { sequence: expected + 1 },
+            _ => AppendOutcome::Unknown,
+        };
+        let fallback = Event::Appended { append_id, outcome };
+        self.send_request(index, RequestKind::Append { expected, message }, fallback);
     }
 
     fn publish_state(&mut self, index: usize) {

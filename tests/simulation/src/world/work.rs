@@ -55,6 +55,7 @@ impl World {
         let loaded = self.sabotage_loaded(index, loaded);
         self.enqueue(index, rules::Event::Started { loaded, boot_id });
         self.start_desired(index);
+        self.start_agent(index);
         for what in [Worker::Tick, Worker::Heartbeat, Worker::Open] {
             self.after(SECOND, Item::Worker { host: index, process, what });
         }
@@ -95,6 +96,8 @@ impl World {
             Worker::ReadManifest { again } => self.manifest_is_due(index, again),
             Worker::Desired(event) => self.enqueue_desired(index, event),
             Worker::DesiredStep => self.step_desired(index),
+            Worker::AgentBeats => self.agent_beats(index),
+            Worker::AgentDone(step) => self.agent_done(index, step),
             Worker::PlainDone { sequence } => self.plain_worker_done(index, sequence),
         }
     }
@@ -139,7 +142,7 @@ impl World {
                 let host = &self.hosts[index];
                 let sends_time = host.sdk && self.bug != Some(Bug::HostTimesUnread);
                 let time = sends_time.then(|| self.clock_of_host(index));
-                let heartbeat = WorkerMessage::Heartbeat { host: host.name.clone(), time };
+                let heartbeat = WorkerMessage::Heartbeat { host: host.name.clone(), time, units: false };
                 let event = os_upgrade_shell::instance::Event::Worker(heartbeat);
                 let what = super::Process::Event(event);
                 self.after(MILLI, Item::Process { instance, boot, what });
@@ -177,6 +180,7 @@ impl World {
         }
         self.announce(index);
         self.desired_connected(index);
+        self.agent_connected(index);
         self.pull(index);
     }
 
@@ -553,6 +557,7 @@ impl World {
         host.kill();
         host.is_up = false;
         self.checker.went_down(index, command);
+        self.units_go_down(index);
         self.kubelet_stops(index);
         let never_boots = self.hosts[index].ailment_in(CommandAction::Reboot) == Some(Ailment::Hangs);
         if never_boots || self.occurs(Fault::BootHangs) {

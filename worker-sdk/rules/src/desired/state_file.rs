@@ -11,8 +11,8 @@ use crate::state_file::{FORMAT, read, written};
 
 /// The largest such file that is read, in bytes: one with [`NAMES_MAX`] of the longest names is smaller.
 pub const DESIRED_STATE_BYTES_MAX: usize = 512 * 1024;
-/// How many names may be in force, or still to be revoked: as many as a report may have.
-pub const NAMES_MAX: usize = 2 * os_upgrade_protocol::limits::ITEMS_MAX;
+/// How many names may be in force, or still to be revoked: those of a full manifest, and those of the one before it.
+pub const NAMES_MAX: usize = 2 * os_upgrade_protocol::limits::CONFIGURATIONS_MAX;
 
 /// Which manifest was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,6 +36,7 @@ fn reported(name: &str, id: Option<&str>, error: Option<&str>) -> AppliedItem {
         name: name.to_owned(),
         id: id.map(|id| ItemId::new(id).unwrap()),
         error: error.map(str::to_owned),
+        unit: None,
     }
 }
 
@@ -327,18 +328,19 @@ fn older_and_foreign_manifests_change_nothing() {
 
 #[test]
 fn unknown_kinds_are_left_alone() {
-    let mut world = World::new();
-    let unit = Item { kind: ItemKind::Other, ..item("a", "9") };
-    let mut mixed = manifest(1, &[("a", "1")]);
-    mixed.items.push(unit);
-    world.publish(mixed);
-    world.act_on();
-    assert_eq!(world.calls(), ["a 1"]);
-    let other = AppliedItem {
-        kind: ItemKind::Other,
-        ..reported("a", None, Some("this worker knows no items of this kind"))
-    };
-    assert_eq!(world.report(), [reported("a", Some("1"), None), other]);
+    for kind in [ItemKind::Unit, ItemKind::Other] {
+        let mut world = World::new();
+        let mut mixed = manifest(1, &[("a", "1")]);
+        mixed.items.push(Item { kind, ..item("a", "9") });
+        world.publish(mixed);
+        world.act_on();
+        assert_eq!(world.calls(), ["a 1"], "{kind}");
+        let other = AppliedItem {
+            kind: ItemKind::Other,
+            ..reported("a", None, Some("this worker knows no items of this kind"))
+        };
+        assert_eq!(world.report(), [reported("a", Some("1"), None), other], "{kind}");
+    }
 }
 
 /// After a crash it is not known whether the handler had begun, so it is called again, whatever the manifest says by then.

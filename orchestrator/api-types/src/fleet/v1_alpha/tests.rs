@@ -74,7 +74,7 @@ fn an_empty_list_has_empty_data() {
 }
 
 #[test]
-fn what_clients_send_is_read() {
+fn partial_units_are_read_and_malformed_ones_refused() {
     for unit in [
         PartialUnit::new(None, None),
         PartialUnit::new(Some(UnitState::Loaded), None),

@@ -1,11 +1,32 @@
 //! What counts as one client when connections, permits and tokens are shared out.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use super::fleet_socket::LocalUser;
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// A client that connects from this address.
+    Address(SocketAddr),
+    /// A program on this machine, at the Unix socket.
+    User(LocalUser),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::User(user) => write!(f, "{user}"),
+        }
+    }
+}
 
 /// A client: one share of connections, permits and tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Client {
-    /// Every program on this machine, because each can use all loopback addresses.
+    /// Every program on this machine, because each can use all loopback addresses, and perhaps the Unix socket.
     Local,
     /// An IPv4 address, or an IPv6 network of 64 bits.
     Address(IpAddr),

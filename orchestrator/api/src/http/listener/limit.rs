@@ -23,7 +23,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::sync::Semaphore;
 
-use super::client::Client;
+use super::client::{Client, Peer};
 use super::connections::{Admission, Connection, Connections};
 use super::permits::Permits;
 use super::sending::hold_until_sent;
@@ -86,8 +86,11 @@ impl Limits {
     }
 
     /// Admits a connection from `peer`, at the price of a token, as for a request. `None` means close it.
-    pub(super) fn connect(&self, peer: IpAddr) -> Option<Connection> {
-        let client = (self.client_of)(peer);
+    pub(super) fn connect(&self, peer: Peer) -> Option<Connection> {
+        let client = match peer {
+            Peer::Address(address) => (self.client_of)(address.ip()),
+            Peer::User(_) => Client::Local,
+        };
         let is_over_rate = self.rate.as_ref().is_some_and(|rate| rate.admit(client).is_err());
         let admission = if is_over_rate { Admission::Refused } else { self.connections.admit(client) };
         let (connection, closed_of) = match admission {
@@ -168,8 +171,9 @@ pub(crate) async fn enforce(
     next: Next,
 ) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let client = peer.map(|ConnectInfo(peer)| (limits.client_of)(peer.ip()));
-    if let (Some(rate), Some(client)) = (&limits.rate, client)
+    // Programs on this machine have no address, at the Unix socket.
+    let client = peer.map_or(Client::Local, |ConnectInfo(peer)| (limits.client_of)(peer.ip()));
+    if let Some(rate) = &limits.rate
         && let Err(wait) = rate.admit(client)
     {
         return limits.refuse(Refusal::TooMany { wait }, &request, dialect);
@@ -177,7 +181,7 @@ pub(crate) async fn enforce(
     if [HEALTHY.path(), READY.path()].contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    let Some(permit) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
+    let Some(permit) = limits.in_flight.take(client) else {
         return limits.refuse(Refusal::Busy, &request, dialect);
     };
     let response = next.run(request).await;
@@ -301,7 +305,10 @@ mod tests {
         let settings =
             settings::load(None, [("OS_UPGRADE_API__REQUESTS_PER_SECOND".into(), "2".into())]).unwrap();
         let limits = Limits::from_settings(&settings.api);
-        let connect = |peer: &str| limits.connect(peer.parse().unwrap()).is_some();
+        let connect = |peer: &str| {
+            let address = SocketAddr::new(peer.parse().unwrap(), 1);
+            limits.connect(Peer::Address(address)).is_some()
+        };
         let served = (0..20).filter(|_| connect("192.0.2.1")).count();
         assert!((2..10).contains(&served), "{served}");
         assert!(connect("192.0.2.2"));

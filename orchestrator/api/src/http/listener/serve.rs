@@ -17,12 +17,12 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use os_upgrade_api_types::route::Dialect;
-use os_upgrade_auth::PeerCertificate;
+use os_upgrade_auth::{Caller, PeerCertificate};
 use os_upgrade_shell::instance::STOP_WITHIN;
 use os_upgrade_tls::server_files::Tls;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::LazyConfigAcceptor;
@@ -31,9 +31,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt as _;
 
+use super::client::Peer;
 use super::connections::Connection;
+use super::fleet_socket::{FleetSocket, LocalUser};
 use super::sending::{Sending, hold_until_sent};
 use super::{CutOff, Endless, Limits};
+use crate::http::authorization::note_caller;
 use crate::http::dialect::{Dialects, nested};
 use crate::http::refusal::Refusal;
 
@@ -57,8 +60,49 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a TLS handshake may take, including the wait for its permit.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Where clients connect.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    /// At an address.
+    Tcp(TcpListener),
+    /// At the Unix socket.
+    Fleet(FleetSocket),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                Ok(Stream::Tcp(stream, address))
+            }
+            Self::Fleet(socket) => {
+                let (stream, user) = socket.accept().await?;
+                Ok(Stream::Unix(stream, user))
+            }
+        }
+    }
+}
+
+/// A connection that was accepted.
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream, LocalUser),
+}
+
+impl Stream {
+    const fn peer(&self) -> Peer {
+        match self {
+            Self::Tcp(_, address) => Peer::Address(*address),
+            Self::Unix(_, user) => Peer::User(*user),
+        }
+    }
+}
+
+/// Serves `router` until `shutdown`. Only connections to an address have TLS, and only those of the Unix socket a caller.
 pub(crate) async fn serve_router(
-    listener: TcpListener,
+    listener: Listener,
     router: Router,
     limits: Limits,
     tls: Option<Tls>,
@@ -71,6 +115,8 @@ pub(crate) async fn serve_router(
             specification: https_only(Dialect::Specification),
             fleet_lock: https_only(Dialect::FleetLock),
             call_backs: https_only(Dialect::CallBack),
+            fleet_v1_alpha: https_only(Dialect::Fleet),
+            fleet_v1: https_only(Dialect::Fleet),
         }),
         tls: tls.clone(),
         handshakes: Arc::clone(limits.handshakes()),
@@ -79,14 +125,16 @@ pub(crate) async fn serve_router(
     let watching = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.watch_files(shutdown.clone()))));
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((stream, peer)) => {
+            Ok(stream) => {
+                let peer = stream.peer();
                 // Closed without an answer: each would cost a task, and time.
-                let Some(connection) = limits.connect(peer.ip()) else { continue };
+                let Some(connection) = limits.connect(peer) else { continue };
                 let (service, watcher) = (service.clone(), graceful.watcher());
                 tokio::spawn(async move {
                     let (connection, sending) = (Arc::new(connection), Sending::default());
                     let client = Client {
-                        address: peer,
+                        peer,
+                        caller: None,
                         connection: Arc::clone(&connection),
                         sending: sending.clone(),
                         certificate: None,
@@ -133,7 +181,9 @@ struct Displaced;
 /// The client of a connection.
 #[derive(Debug, Clone)]
 struct Client {
-    address: SocketAddr,
+    peer: Peer,
+    /// Who it is, as the Unix socket knows; other clients are identified by each request.
+    caller: Option<Caller>,
     connection: Arc<Connection>,
     sending: Sending,
     certificate: Option<PeerCertificate>,
@@ -142,30 +192,46 @@ struct Client {
 }
 
 impl Service {
-    async fn serve(self, stream: TcpStream, mut client: Client, watcher: Watcher) {
-        let (address, subscriber) = (client.address, Arc::clone(&client.subscriber));
-        // Answers are written at once, so Nagle's algorithm would only delay them.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%address, %error, "cannot set TCP_NODELAY");
-        }
-        let ended = match &self.tls {
-            None => watcher.watch(connection(with_write_timeout(stream), client, self.router)).await,
-            Some(tls) => match self.handshake(tls, stream, address).await {
-                Some(Accepted::Tls(stream)) => {
-                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                    client.certificate = shown.and_then(PeerCertificate::of);
-                    watcher.watch(connection(stream, client, self.router)).await
-                }
-                Some(Accepted::Plain(stream)) => watcher.watch(connection(stream, client, self.plain)).await,
-                None => return,
-            },
+    async fn serve(self, stream: Stream, mut client: Client, watcher: Watcher) {
+        let (peer, subscriber) = (client.peer, Arc::clone(&client.subscriber));
+        let ended = match stream {
+            Stream::Tcp(stream, address) => self.serve_tcp(stream, address, client, watcher).await,
+            Stream::Unix(stream, user) => {
+                client.caller = Some(user.caller().await);
+                watcher.watch(connection(with_write_timeout(stream), client, self.router)).await
+            }
         };
         // Clients disconnect at any time, so this is no warning.
         if let Err(error) = ended {
             if let Some(cut_off) = subscriber.get().filter(|_| is_timeout(&error)) {
                 cut_off.count();
             }
-            tracing::debug!(%address, %error, "connection ended");
+            tracing::debug!(%peer, %error, "connection ended");
+        }
+    }
+
+    async fn serve_tcp(
+        self,
+        stream: TcpStream,
+        address: SocketAddr,
+        mut client: Client,
+        watcher: Watcher,
+    ) -> Result<(), hyper::Error> {
+        // Answers are written at once, so Nagle's algorithm would only delay them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%address, %error, "cannot set TCP_NODELAY");
+        }
+        let Some(tls) = &self.tls else {
+            return watcher.watch(connection(with_write_timeout(stream), client, self.router)).await;
+        };
+        match self.handshake(tls, stream, address).await {
+            Some(Accepted::Tls(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                client.certificate = shown.and_then(PeerCertificate::of);
+                watcher.watch(connection(stream, client, self.router)).await
+            }
+            Some(Accepted::Plain(stream)) => watcher.watch(connection(stream, client, self.plain)).await,
+            None => Ok(()),
         }
     }
 
@@ -234,9 +300,9 @@ enum Accepted {
 }
 
 /// A connection that fails when a write makes no progress for [`WRITE_TIMEOUT`].
-type TimedStream = Pin<Box<TimeoutStream<TcpStream>>>;
+type TimedStream<S = TcpStream> = Pin<Box<TimeoutStream<S>>>;
 
-fn with_write_timeout(stream: TcpStream) -> TimedStream {
+fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> TimedStream<S> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     Box::pin(stream)
@@ -251,7 +317,12 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(client.address));
+        if let Peer::Address(address) = client.peer {
+            request.extensions_mut().insert(ConnectInfo(address));
+        }
+        if let Some(caller) = &client.caller {
+            note_caller(request.extensions_mut(), Ok(caller.clone()));
+        }
         if let Some(certificate) = &client.certificate {
             request.extensions_mut().insert(certificate.clone());
         }

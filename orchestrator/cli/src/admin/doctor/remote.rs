@@ -7,7 +7,7 @@ use os_upgrade_api_types::routes::slots::Slots;
 use os_upgrade_api_types::routes::state::State;
 use os_upgrade_api_types::routes::{self, cluster, health, state};
 use os_upgrade_console::rows::cluster::trouble;
-use os_upgrade_console::{Need, delivery_needs};
+use os_upgrade_console::{Need, delivery_needs, unit_needs};
 use serde::de::DeserializeOwned;
 
 use super::check::{Check, Verdict};
@@ -15,7 +15,7 @@ use super::configuration;
 use crate::rest::Client;
 
 /// What is read of the state.
-const FIELDS: &str = "next-upgrade-why,pending-hosts,config-warnings,delivery";
+const FIELDS: &str = "next-upgrade-why,pending-hosts,config-warnings,delivery,units";
 
 /// Every check. Each part that cannot be read is a problem of its own. Without a leader, what an instance says of the site is what was
 /// last known.
@@ -112,18 +112,21 @@ fn site(state: &State<'static>) -> Vec<Check> {
         let advice = "change it with `os-upgrade config edit`";
         checks.push(Check::warning("upgrade configuration", &warning.message, advice));
     }
-    checks.extend(state.delivery.iter().flat_map(delivery_needs).map(configuration_of_hosts));
+    checks.extend(
+        state.delivery.iter().flat_map(delivery_needs).map(|need| warning(configuration::NAME, need)),
+    );
+    checks.extend(state.units.iter().flat_map(unit_needs).map(|need| warning("units", need)));
     if checks.is_empty() {
         checks.push(Check::ok("site", "its configuration fits its hosts, and none waits for approval"));
     }
     checks
 }
 
-/// What keeps configuration from hosts, with the commands that help.
-fn configuration_of_hosts(Need { what, commands }: Need) -> Check {
+/// What needs a person, with the commands that help.
+fn warning(of: &'static str, Need { what, commands }: Need) -> Check {
     let commands: Vec<_> = commands.iter().map(|(name, command)| format!("{name}: `{command}`")).collect();
     let advice = Some(commands.join("; ")).filter(|advice| !advice.is_empty());
-    Check { verdict: Verdict::Warning, advice, ..Check::ok(configuration::NAME, what) }
+    Check { verdict: Verdict::Warning, advice, ..Check::ok(of, what) }
 }
 
 fn slots(slots: &Slots<'static>) -> Vec<Check> {
@@ -185,7 +188,7 @@ mod tests {
     #[test]
     fn fields_that_are_examined_are_read() {
         let known = os_upgrade_api_types::openapi::fields_of::<State<'_>>();
-        for field in ["next-upgrade-why", "pending-hosts", "config-warnings", "delivery"] {
+        for field in ["next-upgrade-why", "pending-hosts", "config-warnings", "delivery", "units"] {
             assert!(known.iter().any(|it| it == field), "{field}");
             assert!(FIELDS.split(',').any(|asked| asked == field), "{field}");
         }
@@ -232,6 +235,10 @@ mod tests {
         let advice = "try it: `os-upgrade providers test app --host=h1`";
         assert_eq!(checks[1].advice.as_deref(), Some(advice));
         assert!(checks[2].found.starts_with("h2 cannot revoke configuration app"), "{checks:?}");
+        let failed = json!({ "failed": { "units": 1, "first": "a.service", "host": "h1" } });
+        let checks = site(&read(json!({ "units": failed })));
+        assert_eq!(verdicts(&checks), [("units", Verdict::Warning)]);
+        assert_eq!(checks[0].advice.as_deref(), Some("look: `os-upgrade units status a.service`"));
         let found = slots(&slots_with(&[holder("h1", true, "failed in run r1"), holder("h2", false, "x")]));
         assert_eq!(found[0].found, "h1 has held its slot for long: failed in run r1");
         assert_eq!(found.len(), 1);

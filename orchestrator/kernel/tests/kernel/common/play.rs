@@ -332,7 +332,10 @@ impl Play {
             return;
         }
         let operation = match choice % 6 {
-            0 | 1 => EnrolmentOperation::Approve { hosts: vec![host], keys: BTreeMap::new() },
+            0 | 1 => {
+                let (hosts, keys) = (vec![host], BTreeMap::new());
+                EnrolmentOperation::Approve { hosts, keys, machines: BTreeMap::new() }
+            }
             2 => EnrolmentOperation::Remove { host, reason },
             _ if choice.is_multiple_of(4) => EnrolmentOperation::Defer { host, reason, until: None },
             _ if choice % 4 == 1 => EnrolmentOperation::EndDeferral { host, reason: None },

@@ -378,6 +378,7 @@ fn input(words: &Words<'_>) -> Input {
                 EnrolmentOperation::Approve {
                     hosts: names.map(|name| host(name)).collect(),
                     keys: BTreeMap::new(),
+                    machines: BTreeMap::new(),
                 }
                 .into(),
             )

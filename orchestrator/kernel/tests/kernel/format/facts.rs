@@ -2,7 +2,7 @@
 
 use os_upgrade_kernel::fact::{
     ConfigFact, ControlFact, DesiredFact, EnrolmentFact, LockFact, NodeFact, PauseFact, QueueFact,
-    RestorationFact, RunFact, SecretFact, SlotFact,
+    RestorationFact, RunFact, SecretFact, SlotFact, UnitFact,
 };
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::run::CountedAs;
@@ -82,6 +82,15 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Desired(DesiredFact::HookAnswered { .. }) => 54,
         Fact::Desired(DesiredFact::HookMetadataChanged { .. }) => 55,
         Fact::Desired(DesiredFact::CallbackReceived { .. }) => 56,
+        Fact::Unit(UnitFact::Submitted { .. }) => 57,
+        Fact::Unit(UnitFact::Wanted { .. }) => 58,
+        Fact::Unit(UnitFact::Destroyed { .. }) => 59,
+        Fact::Unit(UnitFact::MachineJoined { .. }) => 60,
+        Fact::Unit(UnitFact::MachineLost { .. }) => 61,
+        Fact::Unit(UnitFact::MachineFound { .. }) => 62,
+        Fact::Unit(UnitFact::Placed { .. }) => 63,
+        Fact::Unit(UnitFact::Taken { .. }) => 64,
+        Fact::Unit(UnitFact::Stopped { .. }) => 65,
     }
 }
 
@@ -671,6 +680,7 @@ fn facts() {
             r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reboot":{"max-concurrent":2,"unreachable-max":3,"in-windows":true,"queue-required":true}}}"#,
         ),
     ];
+    let table: Vec<_> = table.into_iter().chain(units::facts()).collect();
     check(&table, fact_variant, Fact::names().count());
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");

@@ -2,7 +2,9 @@
 
 use os_upgrade_calendar::Watermark;
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::fact::{ControlFact, DesiredFact, EnrolmentFact, IgnoreCause, PauseFact, RunFact};
+use os_upgrade_kernel::fact::{
+    ControlFact, DesiredFact, EnrolmentFact, IgnoreCause, PauseFact, RunFact, UnitFact,
+};
 use os_upgrade_kernel::reason::LockRefusal;
 use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
 use os_upgrade_kernel::{
@@ -10,6 +12,7 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::Revision;
 use os_upgrade_provider_rules::ProviderName;
+use os_upgrade_scheduler::UnitName;
 use serde_json::json;
 
 use super::words::check_words;
@@ -125,6 +128,22 @@ fn state_with_every_field() {
         "reboot-queue": { "disabled": true, "next-index": 0, "entries": {} },
         "nodes": { "h1": { "stage": { "kind": "checking" }, "since": time } },
         "restored": 1,
+        "units": {
+            "units": { "a.service": {
+                "file": "[Service]\n",
+                "desired": "launched",
+                "on": { "h2": {
+                    "machine": "1f".repeat(16), "placement": 1, "leaving": { "epoch": 0, "sequence": 7 },
+                } },
+                "destroyed": true,
+                "actor": "eve",
+                "since": time,
+            } },
+            "machines": { "h1": {
+                "id": "0f".repeat(16), "metadata": { "edge": "north" }, "address": "10.0.0.7", "since": time, "lost-since": time,
+            } },
+            "placements": 1,
+        },
     }))
     .unwrap();
     let (host, actor, reason) = (host("h1"), "eve".to_owned(), "scrapped".to_owned());
@@ -143,6 +162,7 @@ fn state_with_every_field() {
     let resumed = DesiredFact::DeliveryResumed { host: Some(host.clone()), epoch: 1, actor: actor.clone() };
     let resumed_all = DesiredFact::DeliveryResumed { host: None, epoch: 1, actor: actor.clone() };
     let failed = super::facts::provider_failed();
+    let placed = UnitFact::Placed { unit: UnitName::new("a.service").unwrap(), hosts: vec![host.clone()] };
     let found = DesiredFact::UnknownItemsFound { hosts: vec![host.clone()] };
     let removed = Fact::Enrolment(EnrolmentFact::HostRemoved {
         host: crate::common::host("h3"),
@@ -153,7 +173,7 @@ fn state_with_every_field() {
     for fact in [stored, manifest, again, resumed, resumed_all, failed, found]
         .map(Fact::from)
         .into_iter()
-        .chain([ignored(), removed, Fact::Run(RunFact::Missed(missed)), paused.into()])
+        .chain([ignored(), removed, Fact::Run(RunFact::Missed(missed)), paused.into(), placed.into()])
     {
         state.apply(start(), &fact).unwrap();
     }
@@ -178,6 +198,7 @@ fn state_with_every_field() {
         strongbox: _,
         enrolment: _,
         desired: _,
+        units: _,
         slots: _,
         run: _,
         last_run: _,
@@ -196,5 +217,5 @@ fn state_with_every_field() {
         restored: _,
     } = state;
     let fields = written.as_object().unwrap();
-    assert_eq!(fields.len(), 23, "{:?}", fields.keys());
+    assert_eq!(fields.len(), 24, "{:?}", fields.keys());
 }

@@ -59,7 +59,7 @@ fn collect_words(name: &str, value: &Value, words: &mut BTreeSet<String>) {
             let name = tags.next_back().map_or_else(|| name.to_owned(), |kind| format!("{name}:{kind}"));
             words.insert(name.clone());
             for (field, value) in fields {
-                let names = ["h1", "h2", "h3", "h4", "n1", "default", "edge"];
+                let names = ["h1", "h2", "h3", "h4", "n1", "default", "edge", "a.service"];
                 if names.contains(&field.as_str()) || field.parse::<u64>().is_ok() {
                     collect_words(&name, value, words);
                 } else if !TAGS.contains(&field.as_str()) {

@@ -54,6 +54,37 @@ fn a_thousand_units_find_a_thousand_machines() {
     assert_eq!(moved.into_iter().collect::<Vec<_>>(), on_first, "nothing else moves");
 }
 
+/// Some conflict with others, and some with all.
+#[test]
+fn hundreds_of_global_units_run_on_a_thousand_machines() {
+    let mut site = site(MANY, &[]);
+    for number in 0..256 {
+        let options = match number % 64 {
+            7 => "\nConflicts=other*.service",
+            8 => "\nConflicts=g*.service",
+            _ => "",
+        };
+        add(&mut site, &format!("g{number:03}.service"), &format!("Global=true{options}"));
+    }
+    assert_eq!(site.moves(), []);
+    assert_eq!(globals(&site, 1).len(), 252);
+    assert_eq!(globals(&site, MANY).len(), 252);
+    add_on(&mut site, "other.service", "", 1);
+    let found = site.globals();
+    assert_eq!(found.on(&machine(1)).count(), 248);
+    assert_eq!(found.misfit(&name("g007.service"), &machine(1)), Some(conflict("other.service")));
+    assert_eq!(found.misfit(&name("g007.service"), &machine(2)), None);
+}
+
+#[test]
+fn thousands_of_units_ask_in_vain() {
+    let mut site = site(MANY, &[]);
+    for number in 0..4 * MANY {
+        add(&mut site, &format!("u{number}.service"), "MachineMetadata=zone=z9");
+    }
+    assert_eq!(site.moves(), []);
+}
+
 /// All exclude each other, so that each looks at all machines and all units.
 #[test]
 fn a_thousand_units_in_conflict_wait_for_machines() {

@@ -117,7 +117,7 @@ fn fault(site: &Site, name: &UnitName, unit: &Unit) -> Option<&'static str> {
     if !requirements.machine_metadata.iter().all(has) {
         return Some("metadata");
     }
-    let globals = site.globals(id);
+    let globals: BTreeSet<&UnitName> = site.globals().on(id).collect();
     let is_there = |peer: &UnitName| {
         globals.contains(peer) || site.units.get(peer).is_some_and(|peer| on(peer) == Some(id))
     };

@@ -205,6 +205,20 @@ fn a_unit_that_becomes_global_gives_up_its_place() {
     assert_eq!(globals(&site, 1), ["a.service"]);
 }
 
+/// That one waits says nothing of the next, unless no machine offers what both ask for.
+#[test]
+fn units_that_ask_for_the_same_may_fare_differently() {
+    let mut site = site(1, &[("c.service", "Conflicts=a.service")]);
+    assert_eq!(settled(&mut site), "c=1");
+    add(&mut site, "a.service", "");
+    add(&mut site, "b.service", "");
+    add(&mut site, "d.service", "MachineMetadata=k=v");
+    add(&mut site, "e.service", "MachineMetadata=k=v");
+    assert_eq!(settled(&mut site), "a=- b=1 c=1 d=- e=-");
+    site.machines.insert(machine(2), open("k=v"));
+    assert_eq!(settled(&mut site), "a=2 b=1 c=1 d=2 e=2");
+}
+
 #[test]
 fn a_replaced_unit_goes_elsewhere() {
     let mut site = site(2, &[("replace.0.service", ""), ("replace.1.service", "")]);

@@ -160,7 +160,8 @@ fn calls_tell_of_the_host() {
     answer(&mut leader, &question, unchanged());
     // Once the host has it, the provider is told which it is.
     let id = Some(ItemId::new("1").unwrap());
-    let item = AppliedItem { kind: ItemKind::Configuration, name: "app".to_owned(), id, error: None };
+    let (kind, name) = (ItemKind::Configuration, "app".to_owned());
+    let item = AppliedItem { kind, name, id, error: None, unit: None };
     let applied =
         Applied { site: "hall-1".to_owned(), revision: order.revision, items: vec![item], refused: None };
     leader.view.applied.insert(host("h1"), applied.into());

@@ -118,11 +118,18 @@ impl Leader {
         panic!("nothing is asked");
     }
 
-    /// The one manifest that begins now.
+    /// The one manifest that begins now. No units go with it.
     pub(super) fn manifest(&mut self) -> (u64, ManifestOrder, Manifest) {
+        let (epoch, order, manifest, units) = self.manifest_with_units();
+        assert_eq!(units, []);
+        (epoch, order, manifest)
+    }
+
+    /// The one manifest that begins now, and the units that go with it.
+    pub(super) fn manifest_with_units(&mut self) -> (u64, ManifestOrder, Manifest, Vec<(ItemId, Bytes)>) {
         let begun = self.after(0);
         let mut manifests = begun.into_iter().filter_map(|deliver| match deliver {
-            Deliver::Manifest { epoch, order, manifest, .. } => Some((epoch, order, manifest)),
+            Deliver::Manifest { epoch, order, manifest, units, .. } => Some((epoch, order, manifest, units)),
             Deliver::Fence { .. }
             | Deliver::Ask { .. }
             | Deliver::DrawToken { .. }

@@ -167,7 +167,8 @@ impl Specification {
             | Operation::Reboot(_)
             | Operation::Node(_)
             | Operation::Desired(_)
-            | Operation::Secret(_) => Ok(None),
+            | Operation::Secret(_)
+            | Operation::Unit(_) => Ok(None),
         };
         verdict.unwrap_or_else(Some)
     }

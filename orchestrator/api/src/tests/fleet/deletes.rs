@@ -2,34 +2,33 @@
 
 use super::*;
 
-const PING: &str = "[Service]\nExecStart=/bin/ping\n";
-
 /// Destroys `name` where `a.service` may exist with the text `existing`. Returns the status and the sentence.
-fn destroy(
+async fn destroy(
     version: Version,
     name: &str,
     types: &[&str],
     body: &str,
     existing: Option<&str>,
 ) -> (u16, String) {
-    let existing = existing.map(|text| UnitFile::parse(text).unwrap());
-    let destroy = Destroy::read(version, types.iter().map(|value| value.as_bytes()), body.as_bytes());
-    let find = |name: &UnitName| if name.as_str() == "a.service" { existing.as_ref() } else { None };
-    match destroy.and_then(|destroy| destroy.decide(name, find)) {
-        Ok(destroyed) => {
-            assert_eq!(destroyed.as_str(), name);
-            (DESTROYED, String::new())
-        }
-        Err(error) => (error.status(), error.to_string()),
+    let api = TestApi::new(site("a.service", existing), &[]).await;
+    let before = api.site.published().state.units.clone();
+    let request = format!("DELETE {}", item(name));
+    let (status, _, answer) = ask(&api, version, &request, (types, body.as_bytes())).await;
+    let published = api.site.published();
+    if status >= 400 {
+        assert_eq!(published.state.units, before, "{answer}");
+        return (status, message(&answer));
     }
+    assert!(published.state.units.unit(&UnitName::new(name).unwrap()).is_none());
+    (status, answer)
 }
 
 fn data(text: &str) -> String {
     format!(r#"{{"data": {{"name": "a.service", "fileContents": "{}"}}}}"#, contents::encode(text))
 }
 
-#[test]
-fn alpha_deletes_are_answered_as_documented() {
+#[tokio::test]
+async fn alpha_deletes_are_answered_as_documented() {
     let json = vec!["application/json"];
     let differ = "the unit has other contents than fileContents";
     let not_json = "the body cannot be read: ";
@@ -63,25 +62,32 @@ fn alpha_deletes_are_answered_as_documented() {
             json.clone(),
             r#"{"data": {"fileContents": "%"}}"#.to_owned(),
             None,
+            (404, "unit does not exist"),
+        ),
+        (
+            "a.service",
+            json.clone(),
+            r#"{"data": {"fileContents": "%"}}"#.to_owned(),
+            None,
             (400, "fileContents is not base64"),
         ),
-        ("a", json.clone(), data("x"), None, (400, "line 1: ")),
+        ("a.service", json.clone(), data("x"), None, (400, "line 1: an option stands in a section")),
     ] {
-        let (status, message) = destroy(Version::V1Alpha, name, &types, &body, existing);
+        let (status, message) = destroy(Version::V1Alpha, name, &types, &body, existing).await;
         let is_expected = status == expected.0 && message.starts_with(expected.1);
         assert!(is_expected, "{name} {types:?} {body} {existing:?}: {status} {message}");
     }
 }
 
-#[test]
-fn v1_deletes_ignore_bodies() {
+#[tokio::test]
+async fn v1_deletes_ignore_bodies() {
     let absent = (404, "unit does not exist".to_owned());
     for body in ["", "{", "{}", &data("[Service]\n")] {
         for types in [vec![], vec!["application/json"], vec!["text/plain", "x"]] {
-            let answer = destroy(Version::V1, "a.service", &types, body, Some(PING));
+            let answer = destroy(Version::V1, "a.service", &types, body, Some(PING)).await;
             assert_eq!(answer, (204, String::new()), "{body} {types:?}");
-            assert_eq!(destroy(Version::V1, "a.service", &types, body, None), absent);
-            assert_eq!(destroy(Version::V1, "b.service", &types, body, Some(PING)), absent);
+            assert_eq!(destroy(Version::V1, "a.service", &types, body, None).await, absent);
+            assert_eq!(destroy(Version::V1, "b.service", &types, body, Some(PING)).await, absent);
         }
     }
 }

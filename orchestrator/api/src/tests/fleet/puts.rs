@@ -1,28 +1,37 @@
 //! Puts as tables: what is asked for, and what is answered.
 
-use serde_json::{Value, json};
-
 use super::*;
 
-const JSON: &[&str] = &["application/json"];
-const PING: &str = "[Unit]\nDescription=PING\n\n[Service]\nExecStart=/bin/ping\n";
-const OTHER: &str = "[Service]\nExecStart=/bin/true\n";
 const GLOBAL_WITH_PEER: &str = "[X-Fleet]\nGlobal=true\nMachineOf=ping.service\n";
 
-/// What is answered: the status, and the change or the beginning of the sentence.
+/// What is answered: the status, and what has become of the unit or the beginning of the sentence.
 type Answer<T> = Result<(u16, &'static str, UnitState), (u16, T)>;
 
-fn put(version: Version, name: &str, types: &[&str], body: &[u8], existing: Option<&str>) -> Answer<String> {
-    let existing = existing.map(|text| UnitFile::parse(text).unwrap());
-    let put = Put::read(version, name, types.iter().map(|value| value.as_bytes()), body);
-    let change = put.and_then(|put| put.decide(existing.as_ref()));
-    let change = change.map_err(|error| (error.status(), error.to_string()))?;
-    let kind = match &change {
-        Change::Create { .. } => "create",
-        Change::Replace { .. } => "replace",
-        Change::SetState { .. } => "set state",
+/// Puts `name`, which may exist with the text `existing`.
+async fn put(
+    version: Version,
+    name: &str,
+    types: &[&str],
+    body: &[u8],
+    existing: Option<&str>,
+) -> Answer<String> {
+    let api = TestApi::new(site(name, existing), &[]).await;
+    let before = api.site.published().state.units.clone();
+    let (status, _, answer) = ask(&api, version, &format!("PUT {}", item(name)), (types, body)).await;
+    let published = api.site.published();
+    let units = &published.state.units;
+    if status >= 400 {
+        assert_eq!(*units, before, "{answer}");
+        return Err((status, message(&answer)));
+    }
+    let name = UnitName::new(name).unwrap();
+    let unit = units.unit(&name).unwrap();
+    let kind = match before.unit(&name) {
+        None => "create",
+        Some(before) if before.file == unit.file => "set state",
+        Some(_) => "replace",
     };
-    Ok((change.status(version), kind, change.desired()))
+    Ok((status, kind, unit.desired))
 }
 
 fn assert_answer(answer: &Answer<String>, expected: Answer<&str>, what: &str) {
@@ -60,8 +69,8 @@ fn options(desired: Option<&str>, command: Option<&str>) -> Value {
     body
 }
 
-#[test]
-fn alpha_puts_are_answered_as_documented() {
+#[tokio::test]
+async fn alpha_puts_are_answered_as_documented() {
     let bad = |data: Value| json!({ "data": data });
     for (body, existing, expected) in [
         // New units.
@@ -81,8 +90,9 @@ fn alpha_puts_are_answered_as_documented() {
         (data(Some("inactive"), Some(OTHER)), Some(PING), Err((409, "the unit has other contents"))),
         // The other text counts before the missing state.
         (data(None, Some(OTHER)), Some(PING), Err((409, "the unit has other contents"))),
-        (data(None, Some(PING)), Some(PING), Err((409, "must provide desiredState"))),
-        (data(None, None), Some(PING), Err((409, "must provide desiredState"))),
+        // Nothing is to be changed.
+        (data(None, Some(PING)), Some(PING), Ok((204, "set state", UnitState::Inactive))),
+        (data(None, None), Some(PING), Ok((204, "set state", UnitState::Inactive))),
         // A comment more is another file.
         (data(Some("loaded"), Some(&format!("# x\n{PING}"))), Some(PING), Err((409, "the unit has"))),
         // The rest of the entity is ignored, another name included.
@@ -96,7 +106,7 @@ fn alpha_puts_are_answered_as_documented() {
         (
             bad(json!({"desiredState": null, "fileContents": null})),
             Some(PING),
-            Err((409, "must provide desiredState")),
+            Ok((204, "set state", UnitState::Inactive)),
         ),
         // Undecodable.
         (json!({}), Some(PING), Err((400, "the body cannot be read: missing field `data`"))),
@@ -119,25 +129,34 @@ fn alpha_puts_are_answered_as_documented() {
             Some(PING),
             Err((400, "the body cannot be read: invalid type: integer")),
         ),
-        // Contents that are none. They count before existence.
+        // Malformed contents. They are checked before existence.
         (bad(json!({"fileContents": "W1g"})), None, Err((400, "fileContents is not base64"))),
         (
             bad(json!({"fileContents": "/w=="})),
             Some(PING),
             Err((400, "the decoded fileContents is not UTF-8")),
         ),
-        (data(Some("loaded"), Some("ExecStart=/bin/true\n")), None, Err((400, "line 1: "))),
-        (data(Some("loaded"), Some(GLOBAL_WITH_PEER)), None, Err((400, ""))),
-        (data(Some("loaded"), Some(&"#".repeat(65_537))), None, Err((413, ""))),
+        (
+            data(Some("loaded"), Some("ExecStart=/bin/true\n")),
+            None,
+            Err((400, "line 1: an option stands in a section, such as [Service]")),
+        ),
+        (data(Some("loaded"), Some(GLOBAL_WITH_PEER)), None, Err((400, "line 3: Global excludes MachineOf"))),
+        (
+            data(Some("loaded"), Some(&"#".repeat(65_537))),
+            None,
+            Err((413, "line 1: a unit file has at most 65536 bytes")),
+        ),
     ] {
-        let answer = put(Version::V1Alpha, "a.service", JSON, body.to_string().as_bytes(), existing);
+        let answer = put(Version::V1Alpha, "a.service", JSON, body.to_string().as_bytes(), existing).await;
         assert_answer(&answer, expected, &format!("{body} {existing:?}"));
     }
 }
 
-#[test]
-fn v1_puts_are_answered_as_fleet_does() {
+#[tokio::test]
+async fn v1_puts_are_answered_as_fleet_does() {
     let named = |name: &str| json!({"name": name, "desiredState": "loaded"});
+    let shortened = format!("the URL names the unit \"a.service\", and the body \"{}…\"", "b".repeat(64));
     let option = json!({"section": "Service", "name": "ExecStart", "value": "/bin/true"});
     for (body, existing, expected) in [
         // New units.
@@ -176,6 +195,8 @@ fn v1_puts_are_answered_as_fleet_does() {
             Some(OTHER),
             Err((400, "the URL names the unit \"a.service\", and the body \"b.service\"")),
         ),
+        // What may have as many bytes as the body is not sent back as a whole.
+        (named(&"b".repeat(1000)), Some(OTHER), Err((400, &*shortened))),
         // Undecodable.
         (
             json!({"desiredState": "running"}),
@@ -195,34 +216,51 @@ fn v1_puts_are_answered_as_fleet_does() {
             Err((400, "the body cannot be read: missing field `name`")),
         ),
         (json!({"name": 7}), None, Err((400, "the body cannot be read: invalid type: integer"))),
-        // Options that are none.
-        (json!({"options": [{"section": "", "name": "A", "value": "x"}]}), None, Err((400, ""))),
-        (json!({"options": [{"section": "S", "name": "A", "value": "x\n[T]"}]}), None, Err((400, ""))),
+        // Options that are not those of the file that would be written from them.
+        (
+            json!({"options": [{"section": "", "name": "A", "value": "x"}]}),
+            None,
+            Err((400, "line 1: the name of a section is 1 to 256 bytes between [ and ]")),
+        ),
+        (
+            json!({"options": [{"section": "S", "name": "A", "value": "x\n[T]"}]}),
+            None,
+            Err((400, "line 2: the section, name and value of an option must be one option")),
+        ),
         (
             json!({"options": [
                 {"section": "X-Fleet", "name": "Global", "value": "true"},
                 {"section": "X-Fleet", "name": "MachineOf", "value": "ping.service"},
             ]}),
             None,
-            Err((400, "")),
+            Err((400, "line 3: Global excludes MachineOf")),
         ),
-        (options(None, Some(&"x".repeat(65_537))), None, Err((413, ""))),
+        (
+            options(None, Some(&"x".repeat(65_537))),
+            None,
+            Err((413, "line 2: a unit file has at most 65536 bytes")),
+        ),
     ] {
-        let answer = put(Version::V1, "a.service", JSON, body.to_string().as_bytes(), existing);
+        let answer = put(Version::V1, "a.service", JSON, body.to_string().as_bytes(), existing).await;
         assert_answer(&answer, expected, &format!("{body} {existing:?}"));
     }
 }
 
-#[test]
-fn checks_of_puts_have_one_order() {
+#[tokio::test]
+async fn checks_of_puts_have_one_order() {
     let missing = "the Content-Type must be application/json, and there is none";
     let not_json = "the body cannot be read: ";
     for version in Version::ALL {
-        let not_contents: &[u8] = match version {
-            Version::V1Alpha => br#"{"data": {"fileContents": "%"}}"#,
-            Version::V1 => br#"{"options": [{"section": "", "name": "", "value": ""}]}"#,
+        let (not_contents, sentence): (&[u8], _) = match version {
+            Version::V1Alpha => {
+                (&br#"{"data": {"fileContents": "%"}}"#[..], "fileContents is not base64 with padding")
+            }
+            Version::V1 => (
+                &br#"{"options": [{"section": "", "name": "", "value": ""}]}"#[..],
+                "line 1: the name of a section is 1 to 256 bytes",
+            ),
         };
-        let no_contents: &[u8] = match version {
+        let nothing: &[u8] = match version {
             Version::V1Alpha => br#"{"data": {"desiredState": "launched"}}"#,
             Version::V1 => br#"{"desiredState": "launched"}"#,
         };
@@ -234,22 +272,38 @@ fn checks_of_puts_have_one_order() {
             ("a.x", JSON, &b"\xff"[..], (400, not_json)),
             ("a.x", JSON, not_contents, (400, "the name of a unit")),
             ("@.service", JSON, not_contents, (400, "the name of a unit")),
-            ("a.service", JSON, not_contents, (400, "")),
-            ("a.service", JSON, no_contents, (409, "unit does not exist")),
+            ("a.service", JSON, not_contents, (400, sentence)),
+            ("a.service", JSON, nothing, (409, "unit does not exist")),
             // A template that does not exist is that in the first place.
-            ("a@.service", JSON, no_contents, (409, "unit does not exist")),
+            ("a@.service", JSON, nothing, (409, "unit does not exist")),
         ] {
-            let answer = put(version, name, types, body, None);
+            let answer = put(version, name, types, body, None).await;
             assert_answer(&answer, Err(expected), &format!("{version:?} {name} {types:?}"));
         }
         let large = vec![b' '; 1024 * 1024 + 1];
-        let answer = put(version, "a.service", JSON, &large, None);
+        let answer = put(version, "a.service", JSON, &large, None).await;
         assert_answer(&answer, Err((413, "the body exceeds 1048576 bytes")), "1 MiB and a byte");
     }
 }
 
-#[test]
-fn templates_stay_inactive() {
+/// As many as systemd allows, and one fewer than fleet did.
+#[tokio::test]
+async fn names_have_255_bytes_at_most() {
+    let name = |bytes: usize| format!("{}.service", "a".repeat(bytes - ".service".len()));
+    for (version, body, status) in [
+        (Version::V1Alpha, data(None, Some(PING)), 204),
+        (Version::V1, options(None, Some("/bin/true")), 201),
+    ] {
+        let body = body.to_string();
+        let longest = put(version, &name(255), JSON, body.as_bytes(), None).await;
+        assert_answer(&longest, Ok((status, "create", UnitState::Inactive)), "255 bytes");
+        let longer = put(version, &name(256), JSON, body.as_bytes(), None).await;
+        assert_answer(&longer, Err((400, "the name of a unit has at most 255 bytes")), "256 bytes");
+    }
+}
+
+#[tokio::test]
+async fn templates_stay_inactive() {
     let cannot = Err((400, "cannot activate template \"a@.service\""));
     for (name, desired, existing, expected) in [
         ("a@.service", "inactive", None, Ok((204, "create", UnitState::Inactive))),
@@ -259,16 +313,16 @@ fn templates_stay_inactive() {
         ("a@1.service", "launched", None, Ok((204, "create", UnitState::Launched))),
     ] {
         let body = data(Some(desired), Some(PING)).to_string();
-        let answer = put(Version::V1Alpha, name, JSON, body.as_bytes(), existing);
+        let answer = put(Version::V1Alpha, name, JSON, body.as_bytes(), existing).await;
         assert_answer(&answer, expected, &format!("{name} {desired}"));
     }
     let body = options(Some("launched"), None).to_string();
-    let answer = put(Version::V1, "a@.service", JSON, body.as_bytes(), Some(PING));
+    let answer = put(Version::V1, "a@.service", JSON, body.as_bytes(), Some(PING)).await;
     assert_answer(&answer, cannot, "v1");
 }
 
-#[test]
-fn the_documents_examples_are_read() {
+#[tokio::test]
+async fn the_documents_examples_are_read() {
     let launch = r#"{
         "data": {
             "desiredState": "launched",
@@ -291,7 +345,7 @@ fn the_documents_examples_are_read() {
         // The text counts, ends of lines included.
         (unload, Some("[Service]\nExecStart=/usr/bin/sleep 1d\n"), Err((409, "the unit has other contents"))),
     ] {
-        let answer = put(Version::V1Alpha, "foo.service", JSON, body.as_bytes(), existing);
+        let answer = put(Version::V1Alpha, "foo.service", JSON, body.as_bytes(), existing).await;
         assert_answer(&answer, expected, body);
     }
 }
