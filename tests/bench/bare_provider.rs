@@ -27,7 +27,7 @@ const CONTENT: &[u8] = &[b'x'; 1_024];
 /// How long the file server takes for an answer. A server that answers at once would never have several requests.
 const ANSWER_TIME: Duration = Duration::from_millis(1);
 /// The number of manifests on their way at once, as the orchestrator's.
-const MANIFESTS_AT_ONCE: usize = 16;
+pub(crate) const MANIFESTS_AT_ONCE: usize = 16;
 const STREAM: &str = "floor-desired";
 
 /// The bare loop, with a file server of its own.

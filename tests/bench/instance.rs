@@ -16,8 +16,10 @@ use serde_json::Value;
 use crate::cpu_time;
 use crate::report::mebibytes;
 
+/// The end of a configuration with which nothing is deleted from the journal while a measurement lasts.
+pub(crate) const KEPT: &str = "sync-interval = \"1d\"\n";
 /// Timeout of every step of a measurement.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 /// Interval of polls.
 const POLL: Duration = Duration::from_millis(2);
 

@@ -15,6 +15,8 @@
 //! - [`reads`]: reads of the state, and their floor;
 //! - [`reboot_queue`]: Kubernetes nodes that are drained and rebooted, and their floor;
 //! - [`providers`]: configuration of hosts by a provider; [`bare_provider`]: its floor;
+//! - [`units`]: units on machines; [`unit_machines`]: the machines; [`unit_floor`]: the floor;
+//! - [`extent`]: how much a stream has;
 //! - [`cpu_time`]: the CPU time of a process and of a thread;
 //! - [`worker_process`]: the cost of a worker for its host;
 //! - [`growth`]: what is stored after many runs, and what that costs;
@@ -26,6 +28,7 @@
 
 mod bare_provider;
 mod cpu_time;
+mod extent;
 mod floor;
 mod growth;
 mod instance;
@@ -39,6 +42,9 @@ mod rows;
 mod site;
 mod subscribers;
 mod testbed;
+mod unit_floor;
+mod unit_machines;
+mod units;
 mod windows;
 mod worker_process;
 mod workers;

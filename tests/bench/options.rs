@@ -14,7 +14,7 @@ pub(crate) struct Options {
     /// Rows to measure, separated by commas; all but `growth`, which takes long, unless given.
     #[arg(long, value_delimiter = ',', value_enum)]
     rows: Vec<RowKind>,
-    /// Number of hosts of the small site.
+    /// Number of hosts of the small site, and of units with a machine each.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(4..=10_000))]
     pub(crate) hosts: u32,
     /// Number of hosts of the large site.
@@ -94,6 +94,8 @@ pub(crate) enum RowKind {
     RebootQueue,
     /// Configuration by a provider for as many hosts as the large site has, and unchanged polls.
     Providers,
+    /// Units on as many machines as the small site has hosts.
+    Units,
     /// What is stored after many runs, and how long starts and takeovers take then. Only measured if it is named.
     Growth,
 }

@@ -19,7 +19,8 @@ use os_upgrade_sealing::PrivateKey;
 use serde_json::json;
 
 use crate::bare_provider::{BareProvider, IN_FLIGHT, NAME, PATH, file_server};
-use crate::instance::until;
+use crate::extent::Extent;
+use crate::instance::{KEPT, until};
 use crate::report::{Pairs, Report, Target, Unit, progress};
 use crate::site::Site;
 use crate::workers::context;
@@ -34,8 +35,6 @@ const POLL_MAX: f64 = 5.0;
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// All hosts are asked about once within this part of the interval at the earliest.
 const SPREAD_PARTS: u32 = 4;
-/// Nothing is deleted from the journal while the measurement lasts.
-const KEPT: &str = "sync-interval = \"1d\"\n";
 
 /// A site of so many hosts is joined, in turns with the floor; then each host is polled `rounds` times.
 pub(crate) async fn measure(
@@ -73,14 +72,6 @@ struct Joining {
     _nats: ManagedNats,
 }
 
-/// How much a stream has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Extent {
-    last_sequence: u64,
-    messages: u64,
-    bytes: u64,
-}
-
 impl Joining {
     /// Starts it, with all data in `directory`, and waits until the key of each host is approved.
     async fn start(program: &Path, directory: &Path, hosts: usize) -> anyhow::Result<Self> {
@@ -110,7 +101,7 @@ impl Joining {
         // An item and a manifest of each host, and the leader's fence.
         let messages = u64::try_from(2 * self.hosts + 1)?;
         until("each host has a manifest", async || {
-            anyhow::Ok(self.extent(subject::DESIRED_STREAM).await?.messages == messages)
+            anyhow::Ok(Extent::read(&self.jetstream, subject::DESIRED_STREAM).await?.messages == messages)
         })
         .await?;
         Ok(begun.elapsed())
@@ -177,13 +168,8 @@ impl Joining {
 
     /// Journal and items.
     async fn stored(&self) -> anyhow::Result<[Extent; 2]> {
-        Ok([self.extent(subject::JOURNAL_STREAM).await?, self.extent(subject::DESIRED_STREAM).await?])
-    }
-
-    async fn extent(&self, stream: &str) -> anyhow::Result<Extent> {
-        let stream = self.jetstream.get_stream(stream).await?;
-        let state = &stream.cached_info().state;
-        Ok(Extent { last_sequence: state.last_sequence, messages: state.messages, bytes: state.bytes })
+        let extent = |stream| Extent::read(&self.jetstream, stream);
+        Ok([extent(subject::JOURNAL_STREAM).await?, extent(subject::DESIRED_STREAM).await?])
     }
 
     /// Fails if the file server got more requests than `max-in-flight` and the token bucket allow.

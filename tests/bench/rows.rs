@@ -11,6 +11,7 @@ use crate::reboot_queue::{Hall, Size};
 use crate::report::{Pairs, Report, Target, Unit, progress};
 use crate::subscribers::Subscribers;
 use crate::testbed::Testbed;
+use crate::units;
 use crate::windows;
 use crate::worker_process;
 
@@ -82,6 +83,10 @@ impl Rows {
             let (hosts, rounds) = (self.options.many_hosts as usize, self.options.poll_rounds);
             let directory = self.directory.join("providers");
             providers::measure(&self.program, &directory, (hosts, rounds), report).await?;
+        }
+        if self.wants(&[RowKind::Units]) {
+            let directory = self.directory.join("units");
+            units::measure(&self.program, &directory, self.options.hosts as usize, report).await?;
         }
         if !self.wants(&RowKind::ON_TESTBEDS) {
             return Ok(());

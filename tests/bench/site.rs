@@ -15,7 +15,7 @@ use crate::reads::Reader;
 use crate::workers::{Machines, Step, Subjects, Workers, context, host};
 
 /// The application of the workers.
-const APPLICATION: &str = "bench";
+pub(crate) const APPLICATION: &str = "bench";
 /// Number of concurrent announcements.
 const ANNOUNCE_AT_ONCE: usize = 256;
 /// `timeout` of a run: longer than any measurement.

@@ -36,6 +36,7 @@ pub mod secured_nats;
 pub mod site;
 pub mod streams;
 pub mod terminal;
+pub mod unit_agent;
 pub mod vm;
 pub mod wait;
 pub mod worker;

@@ -1,6 +1,7 @@
 //! Authentication and authorization: tokens, certificates, identity providers, the NATS permissions of hosts, secrets.
 
 mod desired;
+mod fleet_socket;
 mod floods;
 mod nats_acks;
 mod nats_certificates;

@@ -11,4 +11,5 @@ mod locks;
 mod process;
 mod program;
 mod runs;
+mod units;
 mod worker;

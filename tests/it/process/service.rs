@@ -17,6 +17,7 @@ const WORKER: Unit = Unit {
     text: include_str!("../../../config/os-upgrade-worker.service"),
     program: programs::WORKER,
 };
+const CONFIGURATION: &str = include_str!("../../../config/os-upgrade.toml");
 const USER_MADE: &str = include_str!("../../../config/deb/os-upgrade/postinst");
 const WORKER_SETTINGS: &str = include_str!("../../../config/os-upgrade-worker.env");
 
@@ -87,6 +88,10 @@ fn orchestrator_unit_fits_program() {
     assert!(service("LimitNOFILE").parse::<u32>().unwrap() > 10_000 + 256);
     // A user that can own files, with the data directory as home.
     assert_eq!((service("User"), service("StateDirectory")), ("os-upgrade", "os-upgrade"));
+    // The directory of the socket in the shipped configuration, which others than the user may pass through.
+    assert_eq!(service("RuntimeDirectory"), "os-upgrade");
+    assert!(CONFIGURATION.contains("\n# fleet-socket = \"/run/os-upgrade/fleet.sock\"\n"));
+    assert!(!ORCHESTRATOR.text.contains("RuntimeDirectoryMode"));
     assert!(!ORCHESTRATOR.text.contains("DynamicUser"));
     let user = USER_MADE.replace("\\\n", "");
     let user = user.lines().map(str::trim).find(|line| line.starts_with("useradd ")).unwrap();

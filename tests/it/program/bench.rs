@@ -22,6 +22,7 @@ fn every_row_is_measured() {
         "requests for each of these nodes",
         "configuration of 40 hosts, until each has a manifest",
         "CPU time of each of 40 unchanged polls",
+        "20 units on 20 machines, until each runs",
         "a worker's memory while it waits",
         "start of a worker until it has announced itself",
         "a worker's program without symbols",

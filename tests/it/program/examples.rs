@@ -24,7 +24,7 @@ const ELSEWHERE: [(&str, &str); 5] = [
 ];
 
 /// Examples that are refused in this site: how they end, and why.
-const REFUSED: [(&str, i32, &str); 22] = [
+const REFUSED: [(&str, i32, &str); 23] = [
     ("run start --failed", 5, "no host that can take part has failed or timed out"),
     ("run start web", 5, "none of the hosts that match takes part now"),
     ("run logs last h01", 1, "its commands printed nothing"),
@@ -46,6 +46,7 @@ const REFUSED: [(&str, i32, &str); 22] = [
     ("providers test app", 5, "there is no provider app"),
     ("providers rotate-token app", 5, "there is no provider app"),
     ("desired resume h01", 5, "h01 neither is to have any configuration"),
+    ("units start ping.service --wait", 1, "no machine can have ping.service now"),
     ("lock forget", 5, "are not reclaimed"),
 ];
 
@@ -124,6 +125,9 @@ async fn every_example_does_what_it_shows() {
     }
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap());
     fs::write(directory.join("nodes.txt"), "h99\n").unwrap();
+    for unit in ["ping.service", "pong.service", "web@.service"] {
+        fs::write(directory.join(unit), "[Service]\nExecStart=/bin/sleep inf\n").unwrap();
+    }
     for (name, value) in [
         ("OS_UPGRADE_URL", url.as_str()),
         ("XDG_CONFIG_HOME", directory.to_str().unwrap()),
