@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use os_upgrade_worker_sdk::{Error, HostName};
+use sha2::{Digest as _, Sha256};
 use tracing::warn;
 
 /// Usually in memory. A worker of root makes it, or systemd with `RuntimeDirectory=os-upgrade-worker`.
@@ -26,12 +27,16 @@ pub(crate) struct Written<'a> {
 }
 
 impl ContentFile {
-    /// The file of a host: in the runtime directory of the system, that of the user, or the state directory.
+    /// The file of a host: in the runtime directory of the system, that of the user, or the state directory. Workers with the same host name on
+    /// one machine, such as those of two sites to try, have state directories of their own, so the name depends on that.
     pub(crate) fn of_host(state_dir: &Path, host: &str, user_dir: Option<&OsStr>) -> Result<Self, Error> {
         let token = HostName::new(host).map_err(|source| Error::Name { of: "host", source })?.token();
         let user_dir = user_dir.map(Path::new).filter(|path| path.is_absolute());
         let directories = [Some(Path::new(RUNTIME_DIR)), user_dir, Some(state_dir)];
-        let name = format!("{token}.content");
+        let state_dir_path = std::path::absolute(state_dir).unwrap_or_else(|_| state_dir.to_owned());
+        let digest = Sha256::digest(state_dir_path.as_os_str().as_encoded_bytes());
+        let worker = digest.first_chunk().copied().map_or(0, u64::from_be_bytes);
+        let name = format!("{token}.{worker:016x}.content");
         Ok(Self { paths: directories.into_iter().flatten().map(|directory| directory.join(&name)).collect() })
     }
 
@@ -110,21 +115,27 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let user = tempfile::tempdir().unwrap();
         let mut file = ContentFile::of_host(state.path(), "h1", Some(user.path().as_os_str())).unwrap();
-        assert_eq!(file.paths.remove(0), Path::new("/run/os-upgrade-worker/h1.content"));
-        fs::write(user.path().join("h1.content"), "of a worker that was killed").unwrap();
+        let first = file.paths.remove(0);
+        assert_eq!(first.parent(), Some(Path::new("/run/os-upgrade-worker")));
+        let name = first.file_name().unwrap().to_owned();
+        let same = ContentFile::of_host(state.path(), "h1", None).unwrap();
+        assert_eq!(same.paths[0], first, "the next worker removes what this one left behind");
+        let other = ContentFile::of_host(user.path(), "h1", None).unwrap();
+        assert_ne!(other.paths[0], first, "another worker has a file of its own");
+        fs::write(user.path().join(&name), "of a worker that was killed").unwrap();
         let written = file.write(b"secret").unwrap();
-        assert_eq!(written.path(), user.path().join("h1.content"));
+        assert_eq!(written.path(), user.path().join(&name));
         assert_eq!(fs::read(written.path()).unwrap(), b"secret");
         assert_eq!(fs::metadata(written.path()).unwrap().mode() & 0o777, 0o600);
         drop(written);
-        assert!(!user.path().join("h1.content").exists());
+        assert!(!user.path().join(&name).exists());
 
         fs::set_permissions(user.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let written = file.write(b"secret").unwrap();
-        assert_eq!(written.path(), state.path().join("h1.content"));
+        assert_eq!(written.path(), state.path().join(&name));
         std::mem::forget(written);
         file.clear();
-        assert!(!state.path().join("h1.content").exists());
+        assert!(!state.path().join(&name).exists());
         let error = ContentFile { paths: vec![state.path().join("a/h1.content")] }.write(b"").unwrap_err();
         assert!(error.to_string().contains("a/h1.content: No such file"), "{error}");
     }

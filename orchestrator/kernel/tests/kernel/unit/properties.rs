@@ -154,5 +154,8 @@ proptest! {
                 check_settled(&site);
             }
         }
+        // Without news it comes to rest: what a tick moves may let the next one move more, but not for ever.
+        let moved = (0..=UNITS * HOSTS).find(|_| tick(&mut site).is_empty());
+        prop_assert!(moved.is_some(), "ticks go on moving units");
     }
 }
