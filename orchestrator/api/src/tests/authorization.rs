@@ -19,6 +19,14 @@ use os_upgrade_protocol::GroupName;
 use super::nodes::rebooting;
 use super::*;
 
+/// Who calls, with the role that this caller has.
+const CALLERS: [(&str, Option<Role>); 4] = [
+    ("client", None),
+    ("viewer", Some(Role::Viewer)),
+    ("operator", Some(Role::Operator)),
+    ("admin", Some(Role::Admin)),
+];
+
 const METHODS: [Method; 8] = [
     Method::GET,
     Method::HEAD,
@@ -107,12 +115,6 @@ fn paths() -> BTreeMap<&'static str, Vec<(&'static str, Access)>> {
 #[tokio::test]
 async fn every_route_checks_access() {
     let guarded = Guarded::new(TestSite::new(["h01"]), &[]).await;
-    let roles = [
-        ("client", None),
-        ("viewer", Some(Role::Viewer)),
-        ("operator", Some(Role::Operator)),
-        ("admin", Some(Role::Admin)),
-    ];
     for (path, methods) in paths() {
         for method in METHODS {
             let effective = if method == Method::HEAD { Method::GET } else { method.clone() };
@@ -154,7 +156,7 @@ async fn every_route_checks_access() {
                     }
                 }
             }
-            for (who, role) in roles {
+            for (who, role) in CALLERS {
                 let (status, _, body) = guarded.ask(who, &method, &path).await;
                 let case = format!("{who}: {method} {path}: {status} {body}");
                 match access {
@@ -189,12 +191,6 @@ fn fleet_paths() -> BTreeMap<String, Vec<&'static FleetRoute>> {
 #[tokio::test]
 async fn every_route_of_fleet_checks_access() {
     let guarded = Guarded::new(TestSite::new(["h01"]), &[]).await;
-    let roles = [
-        ("client", None),
-        ("viewer", Some(Role::Viewer)),
-        ("operator", Some(Role::Operator)),
-        ("admin", Some(Role::Admin)),
-    ];
     for (path, routes) in fleet_paths() {
         for method in METHODS {
             let effective = if method == Method::HEAD { Method::GET } else { method.clone() };
@@ -216,7 +212,7 @@ async fn every_route_of_fleet_checks_access() {
                 assert!(headers["www-authenticate"].to_str().unwrap().starts_with("Bearer"), "{case}");
                 assert!(method == Method::HEAD || body.contains(message), "{case}");
             }
-            for (who, role) in roles {
+            for (who, role) in CALLERS {
                 let (status, _, body) = guarded.ask(who, &method, &path).await;
                 let case = format!("{who}: {method} {path}: {status} {body}");
                 match needed {

@@ -23,6 +23,22 @@ pub(super) fn limited(variables: &[(&str, &str)]) -> Options {
     Options { limits: Limits::from_settings(&settings.api), ..Options::default() }
 }
 
+/// What the handlers of `api` share, with these permits to render what is large.
+pub(super) fn rendering_with(api: &TestApi, renders: &Arc<Semaphore>) -> Api {
+    Api {
+        site: api.site.clone(),
+        history: api.history.clone(),
+        feed: Feed::new(api.site.clone(), api.history.clone(), SubscriberCounts::default()),
+        renders: Arc::clone(renders),
+        whole_state: SharedAnswer::default(),
+        answers: Answers::default(),
+        call_back_rate: CallBackRate::default(),
+        authenticator: Authenticator::default(),
+        description: &DESCRIPTION,
+        options: Options::default(),
+    }
+}
+
 /// The API of a site whose core never answers, with the settings of these environment variables.
 async fn api(variables: &[(&str, &str)]) -> (TestApi, mpsc::Receiver<Call>) {
     let (mut api, calls) = TestApi::silent(Readiness::Ready).await;
@@ -170,18 +186,7 @@ async fn bodies_beyond_the_limits() {
 async fn wait_for_conversion_is_limited() {
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
     let (authenticator, renders) = (Authenticator::default(), Arc::new(Semaphore::new(0)));
-    let state = Api {
-        site: api.site.clone(),
-        history: api.history.clone(),
-        feed: Feed::new(api.site.clone(), api.history.clone(), SubscriberCounts::default()),
-        renders: Arc::clone(&renders),
-        whole_state: SharedAnswer::default(),
-        answers: Answers::default(),
-        call_back_rate: CallBackRate::default(),
-        authenticator: authenticator.clone(),
-        description: &DESCRIPTION,
-        options: Options::default(),
-    };
+    let state = rendering_with(&api, &renders);
     let described = resources::openapi::routes().router(&authenticator, None);
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());

@@ -180,9 +180,10 @@ impl State {
         if !self.holds_slot(host) && !self.is_at_work(host) {
             return GRACE;
         }
-        let of_config = || self.config.as_ref().map(|config| config.rollout.clone());
-        let rollout = self.run.as_ref().map(|run| run.rollout.clone()).or_else(of_config);
-        let Rollout { upgrade_timeout, boot_timeout, .. } = rollout.unwrap_or_default();
+        let of_config = || self.config.as_ref().map(|config| &config.rollout);
+        let rollout = self.run.as_ref().map(|run| &run.rollout).or_else(of_config);
+        let default = Rollout::default();
+        let &Rollout { upgrade_timeout, boot_timeout, .. } = rollout.unwrap_or(&default);
         let phase = match self.step_of(host).map(|step| step.stage) {
             Some(Stage::Drain | Stage::Recover) => self.settings.drain_timeout(),
             Some(Stage::Command) => upgrade_timeout.unwrap_or(boot_timeout).max(boot_timeout),

@@ -10,11 +10,10 @@ use std::time::Duration;
 use imbl::OrdMap;
 use os_upgrade_kernel::AgentSeen;
 use os_upgrade_protocol::HostName;
+use os_upgrade_scheduler::GRACE;
 
 /// The first silence that is told: more than ten seconds. Agents send a heartbeat every five.
 const MISSED: Duration = Duration::from_secs(11);
-/// How long an agent may be silent.
-const GRACE: Duration = Duration::from_secs(30);
 /// In which steps longer ones are told.
 const STEP: Duration = Duration::from_mins(1);
 

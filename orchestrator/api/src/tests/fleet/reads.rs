@@ -8,11 +8,8 @@ use os_upgrade_protocol::{Applied, AppliedItem, ItemId, ItemKind, ReportedState,
 use os_upgrade_scheduler::{MachineId, UnitFile};
 
 use super::*;
-use crate::feed::Feed;
 use crate::http::authorization::Identity;
-use crate::http::call_back_rate::CallBackRate;
-use crate::http::listener::SubscriberCounts;
-use crate::http::shared_answer::SharedAnswer;
+use crate::tests::limits::rendering_with;
 
 const MACHINES: [&str; 3] = [
     "933fbdff1bdc4be0a7b64a9b58c3189d",
@@ -370,18 +367,7 @@ async fn states_have_pages_and_filters_at_once() {
 async fn pages_wait_for_a_permit() {
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
     let renders = Arc::new(Semaphore::new(0));
-    let state = Api {
-        site: api.site.clone(),
-        history: api.history.clone(),
-        feed: Feed::new(api.site.clone(), api.history.clone(), SubscriberCounts::default()),
-        renders: Arc::clone(&renders),
-        whole_state: SharedAnswer::default(),
-        answers: Answers::default(),
-        call_back_rate: CallBackRate::default(),
-        authenticator: Authenticator::default(),
-        description: &DESCRIPTION,
-        options: Options::default(),
-    };
+    let state = rendering_with(&api, &renders);
     for (version, path) in [
         (Version::V1Alpha, "/units"),
         (Version::V1Alpha, "/machines"),
